@@ -21,7 +21,8 @@ from pidcomm.bench.oracle import Problem
 from pidcomm.bench.timing import BASE as BASE
 from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
-from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
+from pidcomm_studies.apps.placement import Placement, require_room
+from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Stage
 from pidcomm_studies.apps.streamed import PLANNED, Streamed, StreamedStage, can_stream
 
 CONDITION_ROUNDS = 9

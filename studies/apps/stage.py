@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from math import prod
-from pathlib import Path
+from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import Any, TypeVar
@@ -16,21 +14,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-import pidcomm
-from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError, Options, PeSet
+from pidcomm import COLLECTIVES, ArgumentError, Options, PeSet
 from pidcomm.arguments import AUTO, Array, options_of, with_scratch
 from pidcomm.bench import platform
 from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import POISON, require_bytes
 from pidcomm.bench.timing import in_turn
-from pidcomm.compiling import compiled, compiler_options
-from pidcomm.sizes import format_about, format_size
-from pidcomm_studies.apps.partition import round_up
+from pidcomm.compiling import compiled
+from pidcomm_studies.apps.placement import Placement, needs_scratch
 
 T = TypeVar("T")
 KERNEL, HOST = "kernel", "host"  # phases that are not collectives
-ALIGNMENT_BYTES = 64  # alignment of windows, enough for every element type and DMA transfer
-SHARED_HEADERS = Path(__file__).parent / "pe"
 ASSUMED = Assumed()
 
 
@@ -93,82 +87,6 @@ class Call:
     bytes_per_pe: int
     dtype: str
     op: str | None
-
-
-@dataclass(frozen=True)
-class Placement:
-    """The program of an application's PEs, and the layout of MRAM.
-
-    source: the C file. It must not define MRAM variables, so that offsets of the heap do not depend
-    on the program.
-    resident: names and sizes (bytes per PE) of data that is placed once and stays, such as a graph
-    or weights. windows:
-    names and sizes of data for collectives. Resident data and windows follow each other from the
-    start of the heap, each aligned to 64 bytes; the program gets their offsets as macros, such as
-    ``AT_EDGES`` for ``edges``. tasklets:
-    NR_TASKLETS. defines: more macros. stack_bytes: stack of each tasklet. host_bytes: memory that
-    `Application.run` needs for rows, besides the input.
-    """
-
-    source: Path
-    resident: Mapping[str, int]
-    windows: Mapping[str, int]
-    tasklets: int = 16
-    defines: Mapping[str, int | str] = field(default_factory=dict)
-    stack_bytes: int = 1024
-    host_bytes: int = 0
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Bytes of resident data and windows."""
-        return {**self.resident, **self.windows}
-
-    @property
-    def offsets(self) -> dict[str, int]:
-        """Offsets of resident data and windows, in bytes from the start of the MRAM heap."""
-        ends = np.cumsum([0, *map(_aligned, self.sizes.values())])
-        return dict(zip(self.sizes, map(int, ends), strict=False))
-
-    @property
-    def bytes(self) -> int:
-        """Sum of all sizes, after each size is rounded up to the alignment."""
-        return sum(map(_aligned, self.sizes.values()))
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Bytes after the windows that techniques may need: the size of the longest input of a
-        collective.
-        """
-        return max(map(_aligned, self.windows.values()), default=0)
-
-    def options(self) -> list[str]:
-        """Return the options of the compiler."""
-        macros = {**{f"AT_{name.upper()}": at for name, at in self.offsets.items()}, **self.defines}
-        words = [
-            "-I",
-            str(SHARED_HEADERS),
-            *(f"-D{name}={value}" for name, value in macros.items()),
-        ]
-        return compiler_options(self.tasklets, self.stack_bytes, words)
-
-
-def require_room(placement: Placement, shape: Sequence[int], techniques: Sequence[str]) -> None:
-    """Raise ArgumentError if a placement exceeds the MRAM of a PE or the memory of this machine."""
-    needs_scratch = _needs_scratch(techniques)
-    per_pe = placement.bytes + (placement.scratch_bytes if needs_scratch else 0)
-    pes = prod(shape)
-    if per_pe > pidcomm.MRAM_BYTES:
-        sizes = ", ".join(f"{name} {format_about(size)}" for name, size in placement.sizes.items())
-        raise ArgumentError(
-            f"a PE of {pes} needs {format_about(per_pe)} of MRAM ({sizes}"
-            + (", scratch of the pr techniques" if needs_scratch else "")
-            + f"); it has {format_size(pidcomm.MRAM_BYTES)}: use more PEs or a smaller input"
-        )
-    require_bytes(
-        platform.host_bytes(pes * per_pe) + placement.host_bytes,
-        f"{pes} PEs with {format_about(per_pe)} each{_doubled()} and"
-        f" {format_about(placement.host_bytes)} of host rows",
-    )
 
 
 class Stage:
@@ -261,7 +179,7 @@ class Stage:
         includes the allocation.
         """
         techniques = [variant.get("technique", AUTO) for variant in self._variants]
-        scratch_bytes = self._placement.scratch_bytes if _needs_scratch(techniques) else 0
+        scratch_bytes = self._placement.scratch_bytes if needs_scratch(techniques) else 0
         self._poison(0, self._placement.bytes + scratch_bytes)
 
     def _poison(self, offset: int, size: int) -> None:
@@ -565,18 +483,6 @@ class Stage:
     ) -> None:
         """Remove the compiled program."""
         self._close.close()
-
-
-def _doubled() -> str:
-    return " (twice with huge pages; DPUEMU_HUGEPAGES=off)" if platform.host_bytes(1) == 2 else ""
-
-
-def _needs_scratch(techniques: Sequence[str]) -> bool:
-    return any(name in TECHNIQUES and TECHNIQUES[name].runs_pe_program for name in techniques)
-
-
-def _aligned(size: int) -> int:
-    return round_up(size, ALIGNMENT_BYTES)
 
 
 def _require_room_in(sizes: Mapping[str, int], name: str, size: int) -> None:

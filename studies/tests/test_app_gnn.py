@@ -15,7 +15,7 @@ from pidcomm.arguments import Array
 from pidcomm_studies import apps
 from pidcomm_studies.apps.gnn import Gnn
 from pidcomm_studies.apps.graphs import Graph
-from pidcomm_studies.apps.stage import SHARED_HEADERS
+from pidcomm_studies.apps.placement import SHARED_HEADERS
 
 # A product of two matrices row by row: 21 x 12 and 12 x 6, in one slab each, or in slabs of 4
 # columns and of 2.

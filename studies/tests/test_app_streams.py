@@ -18,7 +18,8 @@ from pidcomm.arguments import Array
 from pidcomm.cli import app
 from pidcomm_studies import apps
 from pidcomm_studies.apps import Application
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 from pidcomm_studies.apps.streamed import LAYOUT_PARTS, STREAM, StreamedStage
 
 PES, RANKS, WORDS = 128, 2, 64

@@ -22,7 +22,8 @@ from pidcomm_studies.apps import Application, stage
 from pidcomm_studies.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong, heaviest_bytes
 from pidcomm_studies.apps.inputs import describe, generated, numbered_lines
 from pidcomm_studies.apps.partition import bounds, padded, ragged_rows, share
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 FOLDER = Path(__file__).parents[1] / "apps"
 SDK_HEADERS = {

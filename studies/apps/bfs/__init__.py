@@ -16,7 +16,8 @@ from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.edges import MIN_BITS, REDUCED_BYTES, Cutter, total_count
 from pidcomm_studies.apps.partition import WORD_BYTES, share
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 DEFAULT = "rmat:scale=20"  # 128 KiB of bits
 DIRECTIONS = ("undirected", "directed")

@@ -24,7 +24,8 @@ from pidcomm_studies.apps.edges import (
     total_count,
 )
 from pidcomm_studies.apps.partition import WORD_BYTES, share
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4

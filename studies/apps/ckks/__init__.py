@@ -39,7 +39,8 @@ from pidcomm_studies.apps.ntt.decomposition import (
 )
 from pidcomm_studies.apps.ntt.field import BITS_MAX
 from pidcomm_studies.apps.ntt.transforms import predicted_seconds
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 SIZE, LEVEL, DNUM, SCALE_BITS = 2**16, 23, 3, 50
 QUICK_SIZE, QUICK_LEVEL = 2**12, 5

@@ -15,7 +15,8 @@ from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
 from pidcomm_studies.apps.ntt.decomposition import Decomposition
 from pidcomm_studies.apps.ntt.transforms import Transforms, factors, placed
-from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import KERNEL, Cost, Stage
 
 # The kernel's operations behind those of transforms.
 TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(2, 8)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -18,19 +16,18 @@ from pidcomm.sizes import format_shape
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, Criteo, read
+from pidcomm_studies.apps.dlrm.layers import int32_words, parse_widths, random_layers, widths_of
+from pidcomm_studies.apps.dlrm.part import Part
 from pidcomm_studies.apps.partition import padded, round_up, share
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 GENERATORS = {"criteo": Criteo}
 DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
 QUICK_SAMPLES, QUICK_ROWS = 512, 4096
 SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
 SAMPLE_BYTES = 1024  # approximate memory of the generator per sample
-# Limits of the outputs of a layer and of the dense features, which one transfer reads.
-OUTPUTS_MAX, FEATURES_MAX = (
-    2048,
-    256,
-)
+FEATURES_MAX = 256  # limit of the dense features, which one transfer reads
 COLUMNS_MAX = 64  # limit for an embedding: two of its rows fit in a tasklet's buffer
 NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no PE has this row
 
@@ -40,30 +37,6 @@ BUFFER_BYTES = 1024  # size of the buffer of each tasklet
 # Of the 64 KiB of WRAM; the remainder is for the other variables of the program.
 WRAM_BYTES = 60 * 1024
 PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kernel.c
-
-
-@dataclass(frozen=True)
-class Part:
-    """The part of the model and of the samples that one PE has, and the sizes of its windows.
-
-    samples, tables, columns: the number of samples, of tables and of columns. rows: the number of
-    rows of each table. places: shape (x, tables), the numbers of the tables of the PEs of each x;
-    the number of all tables where there is no table. The first tables of all x have the most rows,
-    and so on, because the rows of a PE depend on the longest.
-    wanted_bytes: size of the indices of the PE's samples into all tables. index_bytes: size of the
-    indices of all samples into the PE's tables.
-    vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples
-    of all PEs with the same y.
-    """
-
-    samples: int
-    tables: int
-    rows: tuple[int, ...]
-    columns: int
-    places: Array
-    wanted_bytes: int
-    index_bytes: int
-    vector_bytes: int
 
 
 class Dlrm(Application):
@@ -110,9 +83,9 @@ class Dlrm(Application):
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
-        tables, self.dense = _words("tables", tables), _words("dense features", dense)
-        self.bottom = [_words("a bottom layer", layer) for layer in bottom]
-        self.top = [_words("a top layer", layer) for layer in top]
+        tables, self.dense = int32_words("tables", tables), int32_words("dense features", dense)
+        self.bottom = [int32_words("a bottom layer", layer) for layer in bottom]
+        self.top = [int32_words("a top layer", layer) for layer in top]
         indices = np.asarray(rows)
         if heights is None:
             if tables.ndim != 3 or 0 in tables.shape:
@@ -161,8 +134,8 @@ class Dlrm(Application):
             raise ArgumentError(f"rows must be integers from 0 to {last}, the last row of a table")
         self.rows = indices.astype(np.uint32)
         vectors = count + 1
-        self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
-        self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
+        self.bottom_widths = widths_of("bottom", self.bottom, self.dense.shape[1], columns)
+        self.top_widths = widths_of("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
         self.source, self.seed = source, seed
         self.replicas = as_integer("replicas", replicas, 1, MAX_COUNT)
         self.axes = 3 if replicas == 1 else 4
@@ -222,7 +195,9 @@ class Dlrm(Application):
             most = as_integer("max_height", max_height, 1, ROWS_MAX)
             table_rows = min(most, samples + 1)
         columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
-        hidden = {name: _hidden(name, text) for name, text in (("bottom", bottom), ("top", top))}
+        hidden = {
+            name: parse_widths(name, text) for name, text in (("bottom", bottom), ("top", top))
+        }
         rng = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
         spec = generate or "criteo"
         generator = inputs.generated(spec, GENERATORS)
@@ -246,8 +221,8 @@ class Dlrm(Application):
             heights=heights,
             rows=indices,
             dense=dense,
-            bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
-            top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
+            bottom=random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
+            top=random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
             source=source,
             seed=seed,
             replicas=replicas,
@@ -506,59 +481,6 @@ class Dlrm(Application):
             )
         groups = -(-samples // most)
         return round_up(-(-samples // groups), 2)
-
-
-def _words(name: str, values: Array) -> Array:
-    words = np.ascontiguousarray(values)
-    if words.dtype != np.int32:
-        raise ArgumentError(f"{name} of type {words.dtype} must be of type int32")
-    return words
-
-
-def _hidden(name: str, text: str) -> list[int]:
-    """Parse the widths in the text of an option."""
-    try:
-        return (
-            [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")]
-            if text
-            else []
-        )
-    except ValueError:
-        raise ArgumentError(
-            f"{name} ({text!r}) must be numbers of outputs, each from 1 to {OUTPUTS_MAX}, such as"
-            " 64,32"
-        ) from None
-
-
-def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Array]:
-    return [
-        rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)
-    ]
-
-
-def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:
-    """Return the inputs of the first layer and the outputs of all layers.
-
-    Raises ArgumentError if they do not fit.
-    """
-    widths = [inputs]
-    for number, layer in enumerate(layers, 1):
-        if (
-            layer.ndim != 2
-            or layer.shape[1] != widths[-1] + 1
-            or not 1 <= len(layer) <= OUTPUTS_MAX
-        ):
-            raise ArgumentError(
-                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX},"
-                f" {widths[-1] + 1}), its inputs and a bias"
-            )
-        widths.append(len(layer))
-    if len(widths) == 1 or widths[-1] != outputs:
-        raise ArgumentError(
-            f"{name} layers {widths}: there must be at least one, and the last must have {outputs}"
-            " outputs"
-        )
-    return widths
 
 
 def _joined(numbers: Iterable[int]) -> str:

@@ -34,7 +34,8 @@ from pidcomm_studies.apps.embedding.bags import (
 from pidcomm_studies.apps.embedding.layers import Layers
 from pidcomm_studies.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm_studies.apps.partition import padded
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 
 class Model(NamedTuple):

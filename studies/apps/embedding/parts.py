@@ -13,7 +13,7 @@ from pidcomm.arguments import Array
 from pidcomm.bench.measure import require_bytes
 from pidcomm_studies.apps.embedding.bags import Bags
 from pidcomm_studies.apps.partition import WORD_BYTES, round_up
-from pidcomm_studies.apps.stage import Placement
+from pidcomm_studies.apps.placement import Placement
 
 STACK_BYTES, PIECE_WORDS = 512, 16
 # Of the 64 KiB of WRAM; the remainder is for the other variables of the program.

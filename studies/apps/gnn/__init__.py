@@ -27,7 +27,8 @@ from pidcomm_studies.apps.gnn import data as files
 from pidcomm_studies.apps.gnn.layout import Layer, Layout
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.inputs import one_source
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 STRATEGIES = ("rs_ar", "ar_ag")
 """Collectives before and after the combination: reduce_scatter, allreduce (rs_ar) or allreduce,

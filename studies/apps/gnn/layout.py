@@ -14,7 +14,7 @@ import numpy as np
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, ragged_rows, round_up, share
-from pidcomm_studies.apps.stage import Placement
+from pidcomm_studies.apps.placement import Placement
 
 TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # size of a chunk of features or weights in WRAM, which the tasklets share

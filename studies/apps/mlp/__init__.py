@@ -22,7 +22,8 @@ from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.inputs import canonical, describe, generated, npz_sizes, one_source
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, round_up, share
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
 QUICK_FEATURES = 1024

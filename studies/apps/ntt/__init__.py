@@ -40,7 +40,8 @@ from pidcomm_studies.apps.ntt.decomposition import (
     check_size,
 )
 from pidcomm_studies.apps.ntt.transforms import MULTIPLY, Tables, Transforms, placed
-from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import Stage
 
 SIZE, LIMBS, STEPS, TASKLETS = 2**16, 8, "2", 16
 QUICK_SIZE, QUICK_LIMBS = 2**12, 4

@@ -15,7 +15,8 @@ from pidcomm.model import Machine, predict
 from pidcomm.tables import CollectiveName
 from pidcomm_studies.apps.ntt import field
 from pidcomm_studies.apps.ntt.decomposition import Decomposition
-from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
+from pidcomm_studies.apps.placement import Placement
+from pidcomm_studies.apps.stage import KERNEL, Cost, Stage
 
 BATCH = 1024  # elements in WRAM at a time, unless a step is larger
 STACK_BYTES = 640
