@@ -23,7 +23,14 @@ from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
 from pidcomm_studies.apps.placement import Placement, require_room
 from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Stage
-from pidcomm_studies.apps.streamed import PLANNED, Streamed, StreamedStage, can_stream
+from pidcomm_studies.apps.streamed import (
+    PLANNED,
+    STEPS,
+    STREAM,
+    Streamed,
+    StreamedStage,
+    can_stream,
+)
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs
@@ -262,7 +269,8 @@ def _runs(
                     as_streams.poison()
                     streamed_result = problem.run(as_streams)
                 streamed = Streamed(
-                    sum(as_streams.costs.values(), Cost()),
+                    as_streams.total(STREAM),
+                    as_streams.total(STEPS) if STEPS in as_streams.costs else None,
                     rank_groups,
                     problem.wrong(streamed_result, expected),
                 )

@@ -59,10 +59,11 @@ class Row(Shown):
     per PE of the SDK's transfers, which is the size of the collective that takes the most time.
     cpu_us: measured time of the reference on the CPUs of this machine; None if not timed.
     cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. stream_us: time of the same
-    work as streams on stream_groups rank groups (0: the library chose them). stream_speed_up:
-    total_us divided by stream_us. All three are None without streams. wrong: number of elements
-    that differ from the reference, also of the streams. source: source of totals and speed-ups,
-    always `mixed`: some parts are measured, some are modelled.
+    work as streams on stream_groups rank groups (0: the library chose them). steps_us: time of the
+    same steps one after another, measured in the same rounds; unlike for total_us, no collective
+    runs twice in a row. stream_speed_up: steps_us divided by stream_us. All four are None without
+    streams. wrong: number of elements that differ from the reference, also of the streams. source:
+    source of totals and speed-ups, always `mixed`: some parts are measured, some are modelled.
     """
 
     application: str
@@ -93,6 +94,7 @@ class Row(Shown):
     cpu_us: float | None
     cpu_speed_up: float | None
     stream_groups: int | None
+    steps_us: float | None
     stream_us: float | None
     stream_speed_up: float | None
     setup_us: float
@@ -165,6 +167,7 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
     facts = dict(run.facts)
     communication, total = run.communication, run.total
     streamed = run.streamed
+    in_sequence = None if streamed is None else streamed.in_sequence
     options = with_defaults(conditions.options)
     return Row(
         application=run.application,
@@ -197,8 +200,13 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
         cpu_us=None if run.cpu_seconds is None else 1e6 * run.cpu_seconds,
         cpu_speed_up=_ratio(run.cpu_seconds, total.total + total.assumed),
         stream_groups=None if streamed is None else streamed.rank_groups,
+        steps_us=None if in_sequence is None else 1e6 * in_sequence.total,
         stream_us=None if streamed is None else 1e6 * streamed.cost.total,
-        stream_speed_up=None if streamed is None else _ratio(total.total, streamed.cost.total),
+        stream_speed_up=(
+            None
+            if streamed is None
+            else _ratio(None if in_sequence is None else in_sequence.total, streamed.cost.total)
+        ),
         setup_us=1e6 * run.setup.measured,
         wrong=run.wrong + (0 if streamed is None else streamed.wrong),
         source=SOURCE,

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pidcomm import TECHNIQUES, ArgumentError, Stream
+from pidcomm import TECHNIQUES, ArgumentError, Stream, StreamTrace
 from pidcomm.arguments import Array
 from pidcomm.bench.measure import require_bytes
-from pidcomm_studies.apps.stage import Call, Cost, Stage
+from pidcomm.bench.timing import in_turn
+from pidcomm_studies.apps.stage import HOST, Call, Cost, Stage
 
-STREAM = "stream"  # the phase of all streams
+STREAM, STEPS = "stream", "steps"  # phases: all streams, and the same steps one after another
 PLANNED = 0  # rank groups: the library chooses their number
 TRIALS = 14  # runs in which a planned stream measures its cuts
 LAYOUT_PARTS = 8  # parts of a layout, at most
@@ -28,12 +29,15 @@ Step = Callable[[Stream], object]
 class Streamed:
     """Cost of a run as streams.
 
-    cost: of layouts outside streams and of all streams. On emulated DIMMs, launches take their
-    modelled time, and the rest is measured. rank_groups: of the streams; `PLANNED` if the library
-    chose them. wrong: number of elements that differ from the reference.
+    cost: of work outside streams and of all streams. On emulated DIMMs, launches take their
+    modelled time, and the rest is measured. in_sequence: the same, but the times of host and PEs in
+    streams of one rank group, added; None without memory to run streams again. Both are measured
+    in the same rounds, in turn. rank_groups: of the streams; `PLANNED` if the library chose them.
+    wrong: number of elements that differ from the reference.
     """
 
     cost: Cost
+    in_sequence: Cost | None
     rank_groups: int
     wrong: int
 
@@ -47,9 +51,9 @@ class StreamedStage(Stage):
     """A stage that records launches, collectives and layouts, and runs them as one stream when the
     application needs a result.
 
-    `costs` has the phases ``host`` and `STREAM`. With rounds, each stream first runs until its cuts
-    are chosen, and then in each round. All runs begin with the same windows and variables, because
-    a program keeps nothing else between launches.
+    `costs` has the phases ``host``, `STREAM` and `STEPS`. With rounds, each stream first runs until
+    its cuts are chosen. All runs begin with the same windows and variables, because a program keeps
+    nothing else between launches.
     """
 
     def __init__(self, *arguments: Any, rank_groups: int = PLANNED, **others: Any) -> None:
@@ -119,21 +123,46 @@ class StreamedStage(Stage):
         if not steps:
             return
         self._on_phase(f"{self.technique}: {STREAM}")
-        trials = TRIALS if self._rank_groups == PLANNED else 1
         kept = self._kept_windows() if self._rounds else None
-        seconds = []
-        with self._pe_set.stream(self._rank_groups or None) as stream:
-            for step in steps:
-                step(stream)
-        seconds.append(_total(stream))
-        if kept is not None:
-            for _ in range(trials - 1 + self._rounds):
-                self.cube.write(kept, self._first_window)
-                self._write(before)
-                stream.run()
-                seconds.append(_total(stream))
-            del seconds[:trials]
-        self._add(STREAM, Cost(calls=1), np.array(seconds).reshape(-1, 1))
+
+        def recorded(rank_groups: int) -> Stream:
+            with self._pe_set.stream(rank_groups or None) as stream:
+                for step in steps:
+                    step(stream)
+            return stream
+
+        def restore() -> None:
+            self.cube.write(kept, self._first_window)
+            self._write(before)
+
+        def run(stream: Stream) -> StreamTrace:
+            restore()
+            stream.run()
+            return _trace(stream)
+
+        if kept is None:
+            self._add(
+                STREAM,
+                Cost(calls=1),
+                np.array([[_trace(recorded(self._rank_groups)).seconds_total]]),
+            )
+            return
+        in_sequence = recorded(1)
+        restore()
+        as_stream = recorded(self._rank_groups)
+        for _ in range(TRIALS if self._rank_groups == PLANNED else 1):
+            run(as_stream)
+        seconds = np.empty((self._rounds, 2))
+        for left, row in enumerate(seconds[::-1]):
+            for index in in_turn(left + 1, 2):
+                trace = run((as_stream, in_sequence)[index])
+                row[index] = (trace.seconds_total, trace.seconds_host + trace.seconds_pes)[index]
+        for phase, column in zip((STREAM, STEPS), seconds.T, strict=True):
+            self._add(phase, Cost(calls=1), column[:, None])
+
+    def total(self, phase: str) -> Cost:
+        """Return the cost of `STREAM` or `STEPS`, and of the work outside streams."""
+        return self.costs.get(HOST, Cost()) + self.costs.get(phase, Cost())
 
     def _carry_out(
         self, collective: str, mask: str, size: int, output_bytes: int = 0, **arguments: Any
@@ -167,7 +196,6 @@ def _step(name: str, *arguments: Any, **others: Any) -> Step:
     return lambda stream: getattr(stream, name)(*arguments, **others)
 
 
-def _total(stream: Stream) -> float:
-    trace = stream.trace
-    assert trace is not None  # of the run that has just ended
-    return trace.seconds_total
+def _trace(stream: Stream) -> StreamTrace:
+    assert stream.trace is not None  # it has just run
+    return stream.trace

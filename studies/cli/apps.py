@@ -250,8 +250,8 @@ def _header(problem: Application, options: Options, facts: Mapping[str, Any]) ->
     yield (
         f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the"
         " collectives; over CPU is the speed-up of total + assumed_us over the CPUs; stream is"
-        " total_us divided by the time of the same work as streams (mixed); wrong is the number of"
-        " wrong elements in the result"
+        " the speed-up of streams over the same steps one after another (mixed); wrong is the"
+        " number of wrong elements in the result"
     )
 
 

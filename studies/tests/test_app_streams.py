@@ -104,7 +104,9 @@ def test_a_stream_has_the_result_of_its_steps(technique: str, waits: bool, group
     run = streamed(Sums(waits), technique=technique, stream=groups)
     assert run.streamed is not None
     assert (run.wrong, run.streamed.wrong, run.streamed.rank_groups) == (0, 0, groups)
-    assert 0 < run.streamed.cost.low <= run.streamed.cost.total <= run.streamed.cost.high
+    for cost in (run.streamed.cost, run.streamed.in_sequence):
+        assert cost is not None
+        assert 0 < cost.low <= cost.total <= cost.high
 
 
 def test_a_wrong_result_of_a_stream_is_counted() -> None:
@@ -174,6 +176,7 @@ def test_windows_that_do_not_fit_memory_twice_run_once(monkeypatch: pytest.Monke
     run = streamed(Sums(waits=True))
     assert run.streamed is not None
     assert (run.streamed.wrong, run.streamed.cost.calls) == (0, 2)
+    assert run.streamed.in_sequence is None
 
 
 def test_the_command_prints_the_gain_of_streams() -> None:
@@ -182,7 +185,7 @@ def test_the_command_prints_the_gain_of_streams() -> None:
     assert result.exit_code == 0, result.output
     (row,) = map(json.loads, result.stdout.splitlines())
     assert row["stream_groups"] == 2
-    assert row["stream_speed_up"] == pytest.approx(row["total_us"] / row["stream_us"])
+    assert row["stream_speed_up"] == pytest.approx(row["steps_us"] / row["stream_us"])
     table = CliRunner().invoke(app, [*words, "--stream", "0"]).stdout
     assert re.search(r"gain over CPU +stream wrong\n +128 tile .* - +- +\d+\.\d\dx +0\n", table)
     wrong = CliRunner().invoke(app, [*words, "--stream", "3"])
