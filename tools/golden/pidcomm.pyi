@@ -169,6 +169,7 @@ class Operator:
         source: str,
         dtype: DTypeLike,
         *,
+        op: OpName | None = None,
         identity: ArrayLike | None = None,
         options: list[str] | tuple[str, ...] = (),
     ) -> None: ...
