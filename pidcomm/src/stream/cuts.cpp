@@ -30,7 +30,7 @@ std::vector<PieceSeconds> prices_of(const StreamGraph &graph, StreamPrices &pric
 double CutStream::predict(StreamPrices &prices) {
   const std::vector<PieceSeconds> seconds = prices_of(graph, prices);
   const auto run = [&](PassOrder order, bool keeps_host_busy) {
-    schedule.set_policy({urgencies_of(order, graph, seconds), seconds, keeps_host_busy});
+    schedule.set_policy(policy_of(order, graph, seconds, keeps_host_busy));
     PricedRunner runner(seconds);
     schedule.run(runner);
     return schedule.total_s();

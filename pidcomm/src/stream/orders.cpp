@@ -18,37 +18,36 @@ std::vector<double> longest_paths(const StreamGraph &graph,
   return path_s;
 }
 
-std::vector<double> released(const StreamGraph &graph, const std::vector<PieceSeconds> &seconds) {
-  std::vector<PieceSeconds> next_launch(seconds.size());  // host: until it; pes: of it
-  std::vector<double> ratios(seconds.size());
+void order_by_released(const StreamGraph &graph, SchedulePolicy &policy) {
+  const std::vector<PieceSeconds> &seconds = policy.seconds;
+  std::vector<double> until_s(seconds.size());  // of the host until the next launch
+  policy.next_launches.assign(seconds.size(), kNoLaunch);
   for (std::size_t piece = seconds.size(); piece-- > 0;) {
     if (graph.pieces()[piece].is_launch()) {
-      next_launch[piece] = {0, seconds[piece].pes};
+      policy.next_launches[piece] = piece;
       continue;
     }
     for (const std::size_t next : graph.after(piece)) {
-      const double host_s = seconds[piece].host + next_launch[next].host;
-      const double ratio = host_s > 0 ? next_launch[next].pes / host_s : 0;
-      if (ratio <= ratios[piece]) continue;
-      ratios[piece] = ratio;
-      next_launch[piece] = {host_s, next_launch[next].pes};
+      const std::size_t launch = policy.next_launches[next];
+      if (launch == kNoLaunch) continue;
+      const double host_s = seconds[piece].host + until_s[next];
+      const double ratio = host_s > 0 ? seconds[launch].pes / host_s : 0;
+      if (policy.next_launches[piece] != kNoLaunch && ratio <= policy.urgencies[piece]) continue;
+      policy.urgencies[piece] = ratio;
+      policy.next_launches[piece] = launch;
+      until_s[piece] = host_s;
     }
   }
-  return ratios;
 }
 
 }  // namespace
 
-std::vector<double> urgencies_of(PassOrder order, const StreamGraph &graph,
-                                 const std::vector<PieceSeconds> &seconds) {
-  switch (order) {
-    case PassOrder::longest_path:
-      return longest_paths(graph, seconds);
-    case PassOrder::most_released:
-      return released(graph, seconds);
-    default:
-      return std::vector<double>(seconds.size());
-  }
+SchedulePolicy policy_of(PassOrder order, const StreamGraph &graph,
+                         const std::vector<PieceSeconds> &seconds, bool keeps_host_busy) {
+  SchedulePolicy policy{std::vector<double>(seconds.size()), seconds, keeps_host_busy};
+  if (order == PassOrder::longest_path) policy.urgencies = longest_paths(graph, seconds);
+  if (order == PassOrder::most_released) order_by_released(graph, policy);
+  return policy;
 }
 
 }  // namespace pidcomm

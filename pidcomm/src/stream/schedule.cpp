@@ -31,12 +31,33 @@ PieceSchedule::PieceSchedule(const StreamGraph &graph)
     ranks = std::max(ranks, piece.first_rank + piece.ranks);
   is_busy_.resize(ranks);
   is_kept_.resize(ranks);
-  for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->reserve(times_.size());
+  for (auto *pieces : {&before_, &ready_, &passes_, &running_, &ended_})
+    pieces->reserve(times_.size());
+  find_launches();
+}
+
+void PieceSchedule::find_launches() {
+  launches_before_.resize(times_.size());
+  launches_after_.resize(times_.size());
+  std::vector<std::vector<std::size_t>> latest(times_.size());  // launches before a piece
+  for (std::size_t piece = 0; piece < times_.size(); ++piece) {
+    std::vector<std::size_t> &own = latest[piece];
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+    if (graph_.pieces()[piece].is_launch()) {
+      launches_before_[piece] = own.size();
+      for (const std::size_t launch : own) launches_after_[launch].push_back(piece);
+      own = {piece};
+    }
+    for (const std::size_t next : graph_.after(piece))
+      latest[next].insert(latest[next].end(), own.begin(), own.end());
+  }
 }
 
 void PieceSchedule::reset() {
   for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->clear();
   std::fill(is_busy_.begin(), is_busy_.end(), false);
+  launches_left_ = launches_before_;
   for (std::size_t piece = 0; piece < times_.size(); ++piece) {
     before_.push_back(graph_.before(piece));
     if (before_.back() == 0) add_ready(piece);
@@ -78,13 +99,23 @@ void PieceSchedule::run(PieceRunner &runner) {
   }
 }
 
-void PieceSchedule::step(PieceRunner &runner) {
-  const auto pass = std::find_if(ready_.begin(), ready_.end(), [this](std::size_t piece) {
-    return !graph_.pieces()[piece].is_launch() && are_ranks_idle(piece);
+void PieceSchedule::find_passes() {
+  passes_.clear();
+  for (const std::size_t piece : ready_)
+    if (!graph_.pieces()[piece].is_launch() && are_ranks_idle(piece)) passes_.push_back(piece);
+  if (policy_.next_launches.empty()) return;
+  const auto others = std::stable_partition(passes_.begin(), passes_.end(), [this](std::size_t p) {
+    const std::size_t launch = policy_.next_launches[p];
+    return launch != kNoLaunch && launches_left_[launch] == 0;
   });
-  if (pass != ready_.end()) {
-    const std::size_t piece = *pass;
-    ready_.erase(pass);
+  std::sort(others, passes_.end());
+}
+
+void PieceSchedule::step(PieceRunner &runner) {
+  find_passes();
+  if (!passes_.empty()) {
+    const std::size_t piece = passes_.front();
+    ready_.erase(std::find(ready_.begin(), ready_.end(), piece));
     set_busy(piece, true);
     if (policy_.keeps_host_busy) keep_ranks(runner.now_s(), policy_.seconds[piece].host);
     start_launches(runner);
@@ -113,10 +144,10 @@ void PieceSchedule::keep_ranks(double now_s, double host_s) {
   if (running_.empty())
     for (const std::size_t piece : ready_)
       if (graph_.pieces()[piece].is_launch()) until_s = std::min(until_s, seconds_of(piece));
-  for (const std::size_t piece : ready_) {
+  for (const std::size_t piece : passes_) {
     if (host_s > until_s * kRounding) return;
     const StreamPiece &own = graph_.pieces()[piece];
-    if (own.is_launch() || !are_ranks_idle(piece)) continue;
+    if (!are_ranks_idle(piece)) continue;
     std::fill_n(is_kept_.begin() + own.first_rank, own.ranks, true);
     host_s += policy_.seconds[piece].host;
   }
@@ -144,6 +175,7 @@ void PieceSchedule::end(std::size_t piece, double end_s) {
   ended_.push_back(piece);
   for (const std::size_t next : graph_.after(piece))
     if (--before_[next] == 0) add_ready(next);
+  for (const std::size_t next : launches_after_[piece]) --launches_left_[next];
 }
 
 void PieceSchedule::collect(PieceRunner &runner) {

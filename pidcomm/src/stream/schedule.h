@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -66,7 +67,12 @@ struct SchedulePolicy {
   /// Whether a launch waits if its ranks have a pass that the host reaches before another launch
   /// ends, by `seconds`. Otherwise all rank groups compute at the same time while the host idles.
   bool keeps_host_busy = false;
+  /// The launch to which a pass leads, or kNoLaunch. If given, passes whose launch waits for other
+  /// launches, or that lead to none, run after all others, in recorded order.
+  std::vector<std::size_t> next_launches{};
 };
+
+inline constexpr std::size_t kNoLaunch = std::numeric_limits<std::size_t>::max();
 
 /// Runs the pieces of a graph. One host pass runs at a time; before it, the launches begin that are
 /// ready and whose ranks are idle.
@@ -86,6 +92,8 @@ class PieceSchedule {
  private:
   void reset();
   void step(PieceRunner &runner);
+  void find_launches();
+  void find_passes();
   bool are_ranks_idle(std::size_t piece) const;
   void add_ready(std::size_t piece);
   void set_busy(std::size_t piece, bool is_busy);
@@ -97,9 +105,14 @@ class PieceSchedule {
   const StreamGraph &graph_;
   std::vector<std::size_t> before_;   // the earlier pieces that have not ended
   std::vector<std::size_t> ready_;    // the most urgent first; their ranks may be busy
+  std::vector<std::size_t> passes_;   // the ready passes on idle ranks, in the order of their runs
   std::vector<std::size_t> running_;  // launches
   std::vector<std::size_t> ended_;
   std::vector<bool> is_busy_, is_kept_;  // by rank
+  /// Of a launch: the launches that must end before it without a launch between them, how many of
+  /// them have not ended, and the launches for which it counts.
+  std::vector<std::size_t> launches_before_, launches_left_;
+  std::vector<std::vector<std::size_t>> launches_after_;
   std::vector<PieceTimes> times_;
   SchedulePolicy policy_;
 };

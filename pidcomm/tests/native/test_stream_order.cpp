@@ -83,7 +83,7 @@ TEST(PiecesThatConflict_KeepTheirOrderAndRanksDoOneThingAtATime) {
     for (const PassOrder order :
          {PassOrder::recorded, PassOrder::longest_path, PassOrder::most_released}) {
       PieceSchedule schedule(graph);
-      schedule.set_policy({urgencies_of(order, graph, seconds), seconds, seed % 2 == 0});
+      schedule.set_policy(policy_of(order, graph, seconds, seed % 2 == 0));
       PricedRunner runner(seconds);
       schedule.run(runner);
       CHECK_EQ(schedule.ended().size(), pieces.size());
@@ -114,7 +114,7 @@ TEST(OrdersOfPasses_PreferTheLongestPathOrTheMostReleasedWork) {
   const std::vector<PieceSeconds> seconds = {{1, 0}, {1, 0}, {0, 3}, {5, 0}};
   const auto total_s = [&](PassOrder order) {
     PieceSchedule schedule(graph);
-    schedule.set_policy({urgencies_of(order, graph, seconds), seconds});
+    schedule.set_policy(policy_of(order, graph, seconds, false));
     PricedRunner runner(seconds);
     schedule.run(runner);
     return std::pair{schedule.ended().front(), schedule.total_s()};
@@ -122,6 +122,26 @@ TEST(OrdersOfPasses_PreferTheLongestPathOrTheMostReleasedWork) {
   CHECK(total_s(PassOrder::recorded) == std::pair(std::size_t{0}, 7.0));
   CHECK(total_s(PassOrder::longest_path) == std::pair(std::size_t{0}, 10.0));
   CHECK(total_s(PassOrder::most_released) == std::pair(std::size_t{1}, 7.0));
+}
+
+TEST(PassesForALaunchThatWaitsForAnotherLaunch_RunLast) {
+  // On one rank: host pass, launch, twice. The second pass is short, but its launch must wait.
+  StreamGraph graph;
+  for (const uint64_t part : {0, 8}) {
+    StreamPiece pass = piece_of(false, 0, 0), launch = piece_of(true, 0, 1);
+    pass.host = {{part, part + 8, true}};
+    launch.host = {{part, part + 8, false}};
+    launch.mram = {{0, 8, true}};
+    graph.add(pass);
+    graph.add(launch);
+  }
+  const std::vector<PieceSeconds> seconds = {{3, 0}, {0, 4}, {1, 0}, {0, 4}};
+  PieceSchedule schedule(graph);
+  schedule.set_policy(policy_of(PassOrder::most_released, graph, seconds, false));
+  PricedRunner runner(seconds);
+  schedule.run(runner);
+  CHECK((schedule.ended() == std::vector<std::size_t>{0, 2, 1, 3}));
+  CHECK_EQ(schedule.total_s(), 11.0);
 }
 
 /// Kernel, allreduce, kernel on 4 ranks, and the true seconds of its pieces.
