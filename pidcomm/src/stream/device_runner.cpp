@@ -1,8 +1,10 @@
 #include "stream/device_runner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "exec/clock.h"
@@ -106,6 +108,17 @@ class Device {
   const Placement &placement_;
 };
 
+/// Wakes the threads of the pool. Waits at most 1 ms for them, because the system may be busy.
+void wake_threads() {
+  const Stopwatch watch;
+  const int threads = usable_cpus();
+  std::atomic<int> awake{0};
+  run_on_pool(threads, [&](int) {
+    ++awake;
+    while (awake < threads && watch.seconds() < 1e-3) continue;
+  });
+}
+
 class MixedRunner : public ModelledRunner {
  public:
   explicit MixedRunner(const StreamGraph &graph, const Device &device)
@@ -117,16 +130,24 @@ class MixedRunner : public ModelledRunner {
     device_.write_part(piece);
     const double host_s = watch.seconds();
     device_.launch(piece, DPU_SYNCHRONOUS);
+    has_emulated_ = true;
     return {host_s, modelled_launch_seconds(device_.set_of(piece))};
   }
   double pass_s(std::size_t piece) override {
+    // While DIMMs compute, the threads of the pool still spin after a pass that has just ended.
+    if (std::exchange(has_emulated_, false) && now_s() < pass_end_s_ + 1e-6 * kSpinMicroseconds)
+      wake_threads();
     const Stopwatch watch;
     device_.pass(piece);
-    return watch.seconds();
+    const double seconds = watch.seconds();
+    pass_end_s_ = now_s() + seconds;
+    return seconds;
   }
 
  private:
   const Device device_;
+  bool has_emulated_ = false;  // a launch, since the last pass
+  double pass_end_s_ = -1;     // of the last pass
 };
 
 class MeasuredRunner : public PieceRunner {
