@@ -91,8 +91,10 @@ PIDCOMM_API int pidcomm_stream_launch(pidcomm_stream *stream, const pidcomm_acce
                                       size_t count, uint32_t parts, const char *part_variable);
 
 /* Records a collective of a hypercube of all PEs of the set. If `parts` is not 1, cuts each window
- * and host row of an allreduce, reduce or broadcast into equal parts. The hypercube, the host
- * buffer and the operator must exist until the last execute. Errors: those of pidcomm_validate,
+ * and host row of an allreduce, reduce or broadcast into equal parts. Copies mask, operator,
+ * identity and messages now. The hypercube, the host rows, and the functions and context of the
+ * operator must exist until the last execute. The operator may read all host memory, so the call
+ * waits for earlier steps that write any. Errors: those of pidcomm_validate,
  * ERR_SHAPE (the hypercube has not all PEs of the set), ERR_ARGUMENT (parts is 0, or not 1 for
  * another collective), ERR_SIZE (8 * parts does not divide `bytes`). */
 PIDCOMM_API int pidcomm_stream_run(pidcomm_stream *stream, pidcomm_hypercube *cube,

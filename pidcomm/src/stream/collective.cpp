@@ -35,13 +35,28 @@ Plan tile_plan(const CollectiveStep &step, const pidcomm_request &request) {
   return make_plan(step.executor->cube(), request, options, step.heap_base);
 }
 
-pidcomm_request request_of(const CollectiveStep &step) {
-  pidcomm_request request = step.request;
-  if (request.mask != nullptr) request.mask = step.mask.c_str();
-  return request;
+}  // namespace
+
+void CollectiveStep::copy_borrowed() {
+  if (request.mask != nullptr) mask = request.mask;
+  if (request.operation != nullptr) {
+    operation = *request.operation;
+    const auto *const element = static_cast<const std::byte *>(operation->identity);
+    if (element != nullptr) identity.assign(element, element + operation->element_bytes);
+  }
+  if (request.collective == PIDCOMM_SENDRECV && request.host_bytes != 0) {
+    const auto *const begin = static_cast<const std::byte *>(request.host);
+    messages.assign(begin, begin + request.host_bytes);
+  }
 }
 
-}  // namespace
+pidcomm_request CollectiveStep::own_request() const {
+  pidcomm_request own = request;
+  if (own.mask != nullptr) own.mask = mask.c_str();
+  if (operation) own.operation = &*operation;
+  if (!messages.empty()) own.host = const_cast<std::byte *>(messages.data());  // only read
+  return own;
+}
 
 bool is_cut_by_words(int collective) {
   return collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE ||
@@ -49,7 +64,7 @@ bool is_cut_by_words(int collective) {
 }
 
 CollectivePart::CollectivePart(const CollectiveStep &step, uint32_t part, uint32_t parts)
-    : request(request_of(step)),
+    : request(step.own_request()),
       plan(tile_plan(step, request)),
       may_load_(may_load_program(step.options)) {
   if (parts == 1) return;

@@ -18,7 +18,9 @@ bool conflict(const std::vector<ByteRange> &ranges, const std::vector<ByteRange>
 }  // namespace
 
 bool conflict(const StreamPiece &a, const StreamPiece &b) {
-  if (conflict(a.host, b.host)) return true;
+  // The passes of a collective have different host rows, which may be interleaved.
+  const bool are_of_one_collective = a.step == b.step && a.is_collective() && b.is_collective();
+  if (!are_of_one_collective && conflict(a.host, b.host)) return true;
   return a.shares_rank(b) && ((a.uses_wram && b.uses_wram) || conflict(a.mram, b.mram));
 }
 

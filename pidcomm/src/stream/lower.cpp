@@ -1,6 +1,7 @@
 #include "stream/lower.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace pidcomm {
 namespace {
 
 constexpr ByteRange kAllMram{0, kMramBytes, true};
+/// Of an operator of the program, whose context is unknown.
+constexpr ByteRange kReadsAllHost{0, std::numeric_limits<uint64_t>::max(), false};
 
 ByteRange host_range(const void *begin, uint64_t bytes, bool writes) {
   const auto address = reinterpret_cast<uintptr_t>(begin);
@@ -100,6 +103,7 @@ class Lowering {
       const pidcomm_request request = part.of_group(group, groups);
       if (part.has_host())
         piece.host = {host_range(request.host, request.host_bytes, plan.out_row_bytes != 0)};
+      if (request.operation != nullptr) piece.host.push_back(kReadsAllHost);
       piece.work = CollectiveWork{&step, group, groups, request};
       graph.add(std::move(piece));
     }

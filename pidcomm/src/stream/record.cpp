@@ -94,8 +94,8 @@ void Stream::run(Executor &executor, const pidcomm_request &request, const pidco
   if (request.bytes % (kWordBytes * parts) != 0)
     fail(PIDCOMM_ERR_SIZE, "bytes (", request.bytes, ") must be a multiple of 8 * parts (",
          kWordBytes * parts, ")");
-  CollectiveStep step{&executor, request, request.mask == nullptr ? "" : request.mask,
-                      options,   parts,   executor.heap_base_now()};
+  CollectiveStep step{&executor, request, {}, options, parts, executor.heap_base_now()};
+  step.copy_borrowed();
   for (const uint32_t cuts : {1u, parts}) {
     const CollectivePart last(step, cuts - 1, cuts);
     check_host(last.plan, last.request);

@@ -40,11 +40,19 @@ struct LaunchStep {
 /// A collective of all PEs of the set; see pidcomm_stream_run.
 struct CollectiveStep {
   Executor *executor;
-  pidcomm_request request;
-  std::string mask;  // the request's
+  pidcomm_request request;  // see own_request
+  std::string mask;
   pidcomm_options options;
   uint32_t parts;
   uint64_t heap_base;
+  std::optional<pidcomm_operator> operation{};
+  std::vector<std::byte> identity{}, messages{};
+
+  /// Copies what the request borrows from the program, except host rows and the context of the
+  /// operator. Requires a valid request.
+  void copy_borrowed();
+  /// Returns the request with pointers to the copies, valid while the step exists at its place.
+  pidcomm_request own_request() const;
 };
 
 /// A write of a variable of all PEs; see pidcomm_stream_write.

@@ -1,6 +1,7 @@
 // Random streams, and their steps one after another.
 #pragma once
 
+#include <pidcomm/operators.h>
 #include <pidcomm/stream.h>
 
 #include <memory>
@@ -37,6 +38,17 @@ inline int combine(void *context) {
   return call.status;
 }
 
+/// The `store` of an operator: changes each byte by the byte of the context.
+template <std::size_t element_bytes>
+void change(void *elements, const void *partials, std::size_t count, std::size_t,
+            const void *context) {
+  const std::uint8_t key = *static_cast<const std::uint8_t *>(context);
+  const auto *const from = static_cast<const std::uint8_t *>(partials);
+  auto *const to = static_cast<std::uint8_t *>(elements);
+  for (std::size_t i = 0; i < count * element_bytes; ++i)
+    to[i] = static_cast<std::uint8_t>(from[i] ^ key);
+}
+
 /// A launch with its job, a call of `combine`, or a collective.
 struct Step {
   enum class Kind { launch, call, collective } kind = Kind::collective;
@@ -45,6 +57,7 @@ struct Step {
   Call call{};
   std::string mask{};
   pidcomm_request request{};
+  std::optional<pidcomm_operator> operation{};
 };
 
 struct Destroy {
@@ -119,12 +132,21 @@ inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {
     ok(pidcomm_groups(setting.cube.get(), step.mask.c_str(), &groups, &group_pes));
     const bool has_members =
         request.collective == PIDCOMM_SCATTER || request.collective == PIDCOMM_GATHER;
-    request.host = setting.host[below(kHostBuffers)].data();
+    const std::size_t buffer = below(kHostBuffers);
+    request.host = setting.host[buffer].data();
     request.host_bytes = kBytes * groups * (has_members ? group_pes : 1);
     const bool has_parts =
         step.kind == Step::Kind::launch || request.collective == PIDCOMM_ALLREDUCE ||
         request.collective == PIDCOMM_REDUCE || request.collective == PIDCOMM_BROADCAST;
     step.parts = has_parts ? 1u << below(3) : 1;
+    if (below(3) == 0 &&
+        (request.collective == PIDCOMM_ALLREDUCE || request.collective == PIDCOMM_REDUCE_SCATTER ||
+         request.collective == PIDCOMM_REDUCE)) {
+      pidcomm_operator &operation = step.operation.emplace();
+      operation.element_bytes = request.type == PIDCOMM_UINT64 ? 8 : 4;
+      operation.store = request.type == PIDCOMM_UINT64 ? change<8> : change<4>;
+      operation.context = setting.host[1 - buffer].data() + below(kBytes);
+    }
   }
   return steps;
 }
@@ -145,6 +167,7 @@ inline void run_in_order(const Setting &setting, const std::vector<Step> &steps)
     } else {
       pidcomm_request request = step.request;
       request.mask = step.mask.c_str();
+      if (step.operation) request.operation = &*step.operation;
       ok(pidcomm_run(setting.cube.get(), &request, nullptr, nullptr));
     }
   }
@@ -166,8 +189,10 @@ inline void record(pidcomm_stream *stream, const Setting &setting, std::vector<S
       ok(pidcomm_stream_call(stream, combine, &step.call, ranges, declares ? 2 : 0));
     } else {
       pidcomm_request request = step.request;
-      const std::string mask = step.mask;  // the stream copies it
+      const std::string mask = step.mask;  // the stream copies mask and operator
       request.mask = mask.c_str();
+      const std::optional<pidcomm_operator> operation = step.operation;
+      if (operation) request.operation = &*operation;
       ok(pidcomm_stream_run(stream, setting.cube.get(), &request, nullptr, step.parts));
     }
   }

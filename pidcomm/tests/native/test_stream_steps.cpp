@@ -1,0 +1,89 @@
+// The steps of streams: their order, what a stream copies, and programs that are loaded meanwhile.
+#include <pidcomm/messages.h>
+
+#include "stream_cases.h"
+
+namespace {
+
+using namespace stream_cases;
+
+pidcomm_request request_of(int collective, const char *mask, std::size_t bytes) {
+  pidcomm_request request{};
+  request.collective = collective;
+  request.mask = mask;
+  request.bytes = bytes;
+  request.type = PIDCOMM_INT32;
+  return request;
+}
+
+struct Factor {
+  const float *from;
+  double *to;
+};
+
+int take_factor(void *context) {
+  const auto [from, to] = *static_cast<const Factor *>(context);
+  *to = static_cast<double>(*from);
+  return 0;
+}
+
+TEST(OperatorsOfAStream_ReadTheContextThatAnEarlierFunctionWrote) {
+  Setting setting;
+  setting.reset();
+  pidcomm_hypercube *const cube = setting.cube.get();
+  std::vector<float> rows(setting.cube.pes() * 2, 1);
+  ok(pidcomm_write(cube, kBytes, 8, rows.data()));
+  std::vector<float> threes(rows.size(), 3);
+  ok(pidcomm_write(cube, 2 * kBytes, 8, threes.data()));
+  double factor = 0;
+  Factor context{rows.data(), &factor};
+  const pidcomm_stream_host_access ranges[] = {{rows.data(), rows.size() * sizeof(float), 0},
+                                               {&factor, sizeof factor, 1}};
+  const pidcomm_access accesses[] = {{0, kBytes, 1, 1}, {2 * kBytes, kBytes, 1, 0}};
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  const StreamPointer stream = stream_of(setting.set, 1);
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), accesses, 2, 1, nullptr));
+  pidcomm_request request = request_of(PIDCOMM_GATHER, "111", 8);
+  request.src = 2 * kBytes;
+  request.host = rows.data();
+  request.host_bytes = rows.size() * sizeof(float);
+  ok(pidcomm_stream_run(stream.get(), cube, &request, nullptr, 1));
+  ok(pidcomm_stream_call(stream.get(), take_factor, &context, ranges, 2));
+  pidcomm_operator operation{};
+  ok(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, &factor, &operation));
+  request = request_of(PIDCOMM_ALLREDUCE, "111", 8);
+  request.src = request.dst = kBytes;
+  request.type = PIDCOMM_FLOAT32;
+  request.operation = &operation;
+  ok(pidcomm_stream_run(stream.get(), cube, &request, nullptr, 1));
+  operation = {};  // the stream has a copy
+  ok(pidcomm_stream_execute(stream.get(), nullptr));
+  CHECK_EQ(factor, 3.0);
+  ok(pidcomm_read(cube, kBytes, 8, rows.data()));
+  for (const float value : rows) CHECK_EQ(value, 3.0f * static_cast<float>(setting.cube.pes()));
+}
+
+TEST(MessagesOfAStream_AreThoseOfTheRecording) {
+  Setting setting;
+  setting.reset();
+  const auto messages_to = [](std::uint32_t pe) {
+    return std::vector<pidcomm_pe_message>{{1, pe, 0, 0, 64, 1, 0, 0}};
+  };
+  std::vector<pidcomm_pe_message> messages = messages_to(70);
+  ok(pidcomm_sendrecv(setting.cube.get(), messages.data(), 1, 0, kBytes));
+  const Picture want = setting.mram.read(setting.cube);
+  setting.reset();
+  const StreamPointer stream = stream_of(setting.set, 1);
+  pidcomm_request request{};
+  request.collective = PIDCOMM_SENDRECV;
+  request.dst = kBytes;
+  request.host = messages.data();
+  request.host_bytes = sizeof messages[0];
+  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+  messages = messages_to(71);
+  ok(pidcomm_stream_execute(stream.get(), nullptr));
+  CHECK_EQ(setting.mram.read(setting.cube).difference(setting.cube, want), "");
+}
+
+}  // namespace
