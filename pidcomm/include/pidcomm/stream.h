@@ -10,7 +10,7 @@
  * are launches or writes of variables on the same rank. So the results are those of the steps in
  * their recorded order, bit by bit.
  *
- * The calls of a stream are for one thread at a time. While pidcomm_stream_execute runs, no other
+ * The calls of a stream, except pidcomm_stream_cancel, are for one thread at a time. While pidcomm_stream_execute runs, no other
  * thread may use the set. */
 #ifndef PIDCOMM_STREAM_H
 #define PIDCOMM_STREAM_H
@@ -120,6 +120,11 @@ PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void
  * and returns the error; the sentence begins with the number of the step. If `trace` is not NULL,
  * stores the times. */
 PIDCOMM_API int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace);
+
+/* Makes the execute that now runs start no other piece: it waits for running launches and the
+ * running host pass, and returns ERR_FUNCTION. If all pieces have started, or no execute runs, does
+ * nothing. Any thread may call it, also a signal handler; `stream` must not be NULL. */
+PIDCOMM_API void pidcomm_stream_cancel(pidcomm_stream *stream);
 
 /* Runs nothing: chooses the cuts of the next execute, and stores predicted times in the timeline
  * and, if `trace` is not NULL, in *trace. Launches, writes and functions count 0 s before an

@@ -85,6 +85,8 @@ int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace) 
   return traced(stream, trace, &Stream::execute);
 }
 
+void pidcomm_stream_cancel(pidcomm_stream *stream) { stream->stream.cancel(); }
+
 int pidcomm_stream_plan(pidcomm_stream *stream, pidcomm_stream_trace *trace) {
   return traced(stream, trace, &Stream::plan);
 }

@@ -36,8 +36,9 @@ void combine(const CombineWork &work) {
 /// What both runners do with a piece.
 class Device {
  public:
-  Device(const StreamGraph &graph, struct dpu_set_t set, const Placement &placement)
-      : graph_(graph), set_(set), placement_(placement) {}
+  Device(const StreamGraph &graph, struct dpu_set_t set, const Placement &placement,
+         const std::atomic<bool> &is_cancelled)
+      : graph_(graph), set_(set), placement_(placement), is_cancelled_(is_cancelled) {}
 
   const StreamPiece &piece(std::size_t piece) const { return graph_.pieces()[piece]; }
   struct dpu_set_t set_of(std::size_t number) const {
@@ -62,6 +63,7 @@ class Device {
   }
 
   void write_part(std::size_t number) const {
+    require_not_cancelled(number);
     const StreamPiece &own = piece(number);
     const LaunchStep &step = *std::get<LaunchWork>(own.work).step;
     if (!step.part_variable) return;
@@ -74,11 +76,19 @@ class Device {
   }
 
   void pass(std::size_t number) const {
+    require_not_cancelled(number);
     named(number,
           [&] { std::visit([&](const auto &work) { pass(number, work); }, piece(number).work); });
   }
 
  private:
+  void require_not_cancelled(std::size_t number) const {
+    if (is_cancelled_)
+      fail(PIDCOMM_ERR_FUNCTION,
+           "pidcomm_stream_cancel has ended the stream before a piece of step ",
+           piece(number).step);
+  }
+
   void write(std::size_t number, const PeVariable &variable, const void *data,
              std::size_t bytes) const {
     const dpu_error_t status =
@@ -106,6 +116,7 @@ class Device {
   const StreamGraph &graph_;
   struct dpu_set_t set_;
   const Placement &placement_;
+  const std::atomic<bool> &is_cancelled_;
 };
 
 /// Wakes the threads of the pool. Waits at most 1 ms for them, because the system may be busy.
@@ -183,8 +194,9 @@ class MeasuredRunner : public PieceRunner {
 }  // namespace
 
 std::unique_ptr<PieceRunner> device_runner(const StreamGraph &graph, struct dpu_set_t set,
-                                           const Placement &placement) {
-  const Device device(graph, set, placement);
+                                           const Placement &placement,
+                                           const std::atomic<bool> &is_cancelled) {
+  const Device device(graph, set, placement, is_cancelled);
   if (launches_are_modelled()) return std::make_unique<MixedRunner>(graph, device);
   return std::make_unique<MeasuredRunner>(device);
 }

@@ -1,6 +1,7 @@
 // Carries out the pieces of a stream on a set.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "exec/placement.h"
@@ -20,8 +21,9 @@ inline struct dpu_set_t ranks_of(struct dpu_set_t set, uint32_t first, uint32_t 
 /// starts, so that host passes are measured without other load; it then takes its modelled time on
 /// the clock. Before a pass that follows another at once, the threads of the pool are awake, as on
 /// DIMMs. Errors of the runner name the step and the ranks.
-/// placement: of the set.
+/// placement: of the set. is_cancelled: if it is true, starts no piece, but throws ERR_FUNCTION.
 std::unique_ptr<PieceRunner> device_runner(const StreamGraph &graph, struct dpu_set_t set,
-                                           const Placement &placement);
+                                           const Placement &placement,
+                                           const std::atomic<bool> &is_cancelled);
 
 }  // namespace pidcomm

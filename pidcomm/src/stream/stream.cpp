@@ -80,10 +80,12 @@ pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict()); 
 
 pidcomm_stream_trace Stream::execute() {
   timeline_.clear();
+  is_cancelled_ = false;
   wait_for_set(set_, placement_);
   CutStream &stream = cutter().next();
   find_executors(stream.graph);
-  const std::unique_ptr<PieceRunner> runner = device_runner(stream.graph, set_, placement_);
+  const std::unique_ptr<PieceRunner> runner =
+      device_runner(stream.graph, set_, placement_, is_cancelled_);
   try {
     stream.schedule.run(*runner);
   } catch (...) {

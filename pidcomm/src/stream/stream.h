@@ -1,6 +1,7 @@
 // The object behind a pidcomm_stream.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,6 +33,8 @@ class Stream {
             const std::vector<pidcomm_stream_host_access> &ranges);
 
   pidcomm_stream_trace execute();
+  /// For any thread, and for signal handlers.
+  void cancel() { is_cancelled_ = true; }
   pidcomm_stream_trace plan();
   const std::vector<pidcomm_stream_piece> &timeline() const { return timeline_; }
 
@@ -50,6 +53,8 @@ class Stream {
   StreamPrices prices_;
   std::optional<StreamCutter> cutter_;  // of all steps; nothing: steps have been recorded since
   std::vector<pidcomm_stream_piece> timeline_;
+  std::atomic<bool> is_cancelled_ = false;
+  static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
 };
 
 }  // namespace pidcomm

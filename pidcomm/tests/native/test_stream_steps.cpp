@@ -64,6 +64,34 @@ TEST(OperatorsOfAStream_ReadTheContextThatAnEarlierFunctionWrote) {
   for (const float value : rows) CHECK_EQ(value, 3.0f * static_cast<float>(setting.cube.pes()));
 }
 
+int cancel(void *stream) {
+  pidcomm_stream_cancel(static_cast<pidcomm_stream *>(stream));
+  return 0;
+}
+
+TEST(CancelledStream_StartsNoOtherPieceAndCanRunAgain) {
+  Setting setting;
+  setting.reset();
+  const StreamPointer stream = stream_of(setting.set, 2);
+  Call call{setting.host[0].data(), setting.host[1].data(), 1, 0};
+  const Bytes before = setting.host[1];
+  pidcomm_stream_cancel(stream.get());  // nothing runs
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, nullptr));
+  ok(pidcomm_stream_call(stream.get(), cancel, stream.get(), nullptr, 0));
+  ok(pidcomm_stream_call(stream.get(), combine, &call, nullptr, 0));
+  for (int run = 0; run < 2; ++run)
+    check_refused(pidcomm_stream_execute(stream.get(), nullptr), PIDCOMM_ERR_FUNCTION,
+                  "pidcomm_stream_cancel has ended the stream before a piece of step 3");
+  CHECK(setting.host[1] == before);
+  const StreamPointer other = stream_of(setting.set, 2);
+  ok(pidcomm_stream_call(other.get(), combine, &call, nullptr, 0));
+  ok(pidcomm_stream_call(other.get(), cancel, other.get(), nullptr, 0));
+  ok(pidcomm_stream_execute(other.get(), nullptr));  // all pieces have started
+  CHECK(setting.host[1] != before);
+}
+
 TEST(MessagesOfAStream_AreThoseOfTheRecording) {
   Setting setting;
   setting.reset();
