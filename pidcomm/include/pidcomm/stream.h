@@ -6,8 +6,8 @@
  * pieces: a launch has a piece for each rank group and part; a collective has one if its groups of
  * PEs lie inside rank groups (docs/streams.md), and else waits for all ranks. A piece begins when
  * all earlier pieces have ended that conflict with it. Two pieces conflict if they share a rank and
- * one writes MRAM that the other uses, if one writes host memory that the other uses, or if both
- * are launches or writes of variables on the same rank. So the results are those of the steps in
+ * one writes MRAM that the other uses, if one writes host memory that the other uses, if both are
+ * launches or writes of variables on the same rank, or if both are functions. So the results are those of the steps in
  * their recorded order, bit by bit.
  *
  * The calls of a stream, except pidcomm_stream_cancel, are for one thread at a time. While pidcomm_stream_execute runs, no other
@@ -53,8 +53,8 @@ typedef enum pidcomm_stream_kind { PIDCOMM_STREAM_KINDS(PIDCOMM_ROW) } pidcomm_s
 typedef struct pidcomm_stream_trace {
   PIDCOMM_SIZE(struct pidcomm_stream_trace);
   double seconds_total;
-  double seconds_host; /* the host moved bytes */
-  double seconds_pes;  /* at least one launch ran */
+  double seconds_host; /* the host moved bytes, started launches or ran functions */
+  double seconds_pes;  /* PEs ran after at least one start of a launch */
   size_t pieces;
   size_t is_mixed; /* 1 on emulated DIMMs: PEs take their modelled time; all other times are
                       measured. 0: all times are measured */
@@ -115,7 +115,8 @@ PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void
                                     void *context, const pidcomm_stream_host_access *ranges,
                                     size_t count);
 
-/* Runs all recorded steps and waits for their end. Later steps append to the stream, and another
+/* Waits for earlier calls and asynchronous work of the set, runs all recorded steps, and waits for
+ * their end. Later steps append to the stream, and another
  * call runs all of them again. If a piece fails, starts no other piece, waits for running launches,
  * and returns the error; the sentence begins with the number of the step. If `trace` is not NULL,
  * stores the times. */

@@ -11,7 +11,11 @@
 namespace pidcomm {
 
 Stream::Stream(struct dpu_set_t set, uint32_t rank_groups)
-    : set_(set), rank_groups_(rank_groups), placement_(Placement::largest(set)), executors_(set) {
+    : set_(set),
+      rank_groups_(rank_groups),
+      placement_(Placement::largest(set)),
+      calls_(placement_.ranks),
+      executors_(set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "reading the DPU set");
   if (set.kind != DPU_SET_RANKS) fail(PIDCOMM_ERR_SET, "a stream needs a set of ranks");

@@ -14,20 +14,28 @@ namespace {
 
 constexpr std::size_t kMostPlans = 256;  // of an executor
 
-pidcomm_stream_trace trace_of(const std::vector<pidcomm_stream_piece> &timeline) {
+/// numbers: of the pieces, in the order of their begins.
+pidcomm_stream_trace trace_of(const CutStream &stream, const std::vector<std::size_t> &numbers) {
   pidcomm_stream_trace trace{};
-  trace.pieces = timeline.size();
+  trace.pieces = numbers.size();
   trace.is_mixed = launches_are_modelled() ? 1 : 0;
   double pes_until_s = 0;
-  for (const pidcomm_stream_piece &piece : timeline) {
-    trace.seconds_total = std::max(trace.seconds_total, piece.end_s);
-    if (piece.kind != PIDCOMM_STREAM_LAUNCH) {
-      trace.seconds_host += piece.end_s - piece.begin_s;
-    } else {
-      trace.seconds_pes += std::max(0.0, piece.end_s - std::max(piece.begin_s, pes_until_s));
-      pes_until_s = std::max(pes_until_s, piece.end_s);
+  for (const std::size_t number : numbers) {
+    const PieceTimes &times = stream.schedule.times()[number];
+    trace.seconds_total = std::max(trace.seconds_total, times.end_s);
+    if (!stream.graph.pieces()[number].is_launch()) {
+      trace.seconds_host += times.end_s - times.begin_s;
+      continue;
     }
+    trace.seconds_host += times.host_s;
+    const double pes_from_s = std::max(times.begin_s + times.host_s, pes_until_s);
+    trace.seconds_pes += std::max(0.0, times.end_s - pes_from_s);
+    pes_until_s = std::max(pes_until_s, times.end_s);
   }
+  trace.rank_groups = stream.cuts.rank_groups;
+  trace.parts = 1;
+  for (const StreamPiece &piece : stream.graph.pieces())
+    trace.parts = std::max<std::size_t>(trace.parts, piece.parts);
   return trace;
 }
 
@@ -44,24 +52,22 @@ StreamCutter &Stream::cutter() {
 
 /// Lists the pieces of the last run or prediction in the order of their begins.
 pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
+  std::vector<std::size_t> numbers = stream.schedule.ended();
+  const auto key = [&](std::size_t number) {
+    const StreamPiece &piece = stream.graph.pieces()[number];
+    return std::tuple(stream.schedule.times()[number].begin_s, piece.step, piece.part,
+                      piece.first_rank, piece.kind());
+  };
+  std::sort(numbers.begin(), numbers.end(),
+            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   timeline_.clear();
-  for (const std::size_t number : stream.schedule.ended()) {
+  for (const std::size_t number : numbers) {
     const StreamPiece &piece = stream.graph.pieces()[number];
     const PieceTimes &times = stream.schedule.times()[number];
     timeline_.push_back({piece.step, piece.part, piece.first_rank, piece.ranks, times.begin_s,
                          times.end_s, piece.kind()});
   }
-  std::sort(timeline_.begin(), timeline_.end(),
-            [](const pidcomm_stream_piece &a, const pidcomm_stream_piece &b) {
-              return std::tie(a.begin_s, a.step, a.part, a.first_rank, a.kind) <
-                     std::tie(b.begin_s, b.step, b.part, b.first_rank, b.kind);
-            });
-  pidcomm_stream_trace trace = trace_of(timeline_);
-  trace.rank_groups = stream.cuts.rank_groups;
-  trace.parts = 1;
-  for (const StreamPiece &piece : stream.graph.pieces())
-    trace.parts = std::max<std::size_t>(trace.parts, piece.parts);
-  return trace;
+  return trace_of(stream, numbers);
 }
 
 /// Finds the executors of a graph before its first run.
@@ -81,6 +87,7 @@ pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict()); 
 pidcomm_stream_trace Stream::execute() {
   timeline_.clear();
   is_cancelled_ = false;
+  calls_.lock(RankLocks::Mode::exclusive);  // waits for earlier calls
   wait_for_set(set_, placement_);
   CutStream &stream = cutter().next();
   find_executors(stream.graph);

@@ -9,6 +9,7 @@
 
 #include "exec/executor.h"
 #include "exec/placement.h"
+#include "exec/rank_locks.h"
 #include "pidcomm/stream.h"
 #include "stream/cuts.h"
 #include "stream/group_executors.h"
@@ -48,6 +49,7 @@ class Stream {
   uint32_t rank_groups_;      // 0: planned
   bool has_all_pes_ = false;  // of its ranks
   Placement placement_;       // of all PEs of the set
+  RankLocks calls_;           // of its ranks
   StreamSteps steps_;
   GroupExecutors executors_;
   StreamPrices prices_;

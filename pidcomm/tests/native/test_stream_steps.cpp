@@ -1,6 +1,8 @@
 // The steps of streams: their order, what a stream copies, and programs that are loaded meanwhile.
 #include <pidcomm/messages.h>
 
+#include <cmath>
+
 #include "stream_cases.h"
 
 namespace {
@@ -62,6 +64,80 @@ TEST(OperatorsOfAStream_ReadTheContextThatAnEarlierFunctionWrote) {
   CHECK_EQ(factor, 3.0);
   ok(pidcomm_read(cube, kBytes, 8, rows.data()));
   for (const float value : rows) CHECK_EQ(value, 3.0f * static_cast<float>(setting.cube.pes()));
+}
+
+TEST(TimeOfPes_BeginsWhenTheHostHasStartedTheLaunch) {
+  Setting setting;
+  setting.reset();
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  const StreamPointer stream = stream_of(setting.set, 1);
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, "part"));
+  pidcomm_stream_trace trace{};
+  ok(pidcomm_stream_execute(stream.get(), &trace));
+  pidcomm_stream_piece pieces[2];
+  std::size_t count = 0;
+  ok(pidcomm_stream_timeline(stream.get(), pieces, 2, &count));
+  CHECK_EQ(count, 2u);
+  const double write_s = pieces[0].end_s - pieces[0].begin_s,
+               launch_s = pieces[1].end_s - pieces[1].begin_s;
+  CHECK(trace.seconds_host > write_s);  // also the write of the part
+  CHECK(trace.seconds_pes < launch_s);
+  CHECK(std::abs(trace.seconds_host + trace.seconds_pes - write_s - launch_s) < 1e-9);
+}
+
+TEST(Stream_WaitsForPendingCalls) {
+  Setting setting;
+  const Job job{0, kBytes, kBytes, 3, kNoPe};
+  pidcomm_request request = request_of(PIDCOMM_ALLREDUCE, "111", kBytes);
+  std::optional<Picture> want;
+  for (int run = 0; run < 4; ++run) {
+    setting.reset();
+    const StreamPointer stream = stream_of(setting.set, 2);
+    ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+    ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, "part"));
+    pidcomm_pending *pending = nullptr;
+    ok(pidcomm_irun(setting.cube.get(), &request, nullptr, &pending));
+    if (!want) ok(pidcomm_wait(&pending, nullptr));
+    ok(pidcomm_stream_execute(stream.get(), nullptr));
+    if (want) ok(pidcomm_wait(&pending, nullptr));
+    const Picture now = setting.mram.read(setting.cube);
+    if (!want) want = now;
+    CHECK_EQ(now.difference(setting.cube, *want), "");
+  }
+}
+
+struct Note {
+  std::string *notes;
+  char note;
+};
+
+int take_note(void *context) {
+  const auto [notes, note] = *static_cast<const Note *>(context);
+  *notes += note;
+  return 0;
+}
+
+TEST(FunctionsOfAStream_KeepTheirOrder) {
+  Setting setting;
+  setting.reset();
+  std::string notes;
+  Note first{&notes, '1'}, second{&notes, '2'};
+  const StreamPointer stream = stream_of(setting.set, 1);
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  const pidcomm_access access{0, kBytes, 1, 1};
+  Bytes rows(8 * setting.cube.pes());
+  pidcomm_request request = request_of(PIDCOMM_GATHER, "111", 8);
+  request.host = rows.data();
+  request.host_bytes = rows.size();
+  const pidcomm_stream_host_access range{rows.data(), rows.size(), 0}, other{&request, 1, 0};
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), &access, 1, 1, nullptr));
+  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+  ok(pidcomm_stream_call(stream.get(), take_note, &first, &range, 1));
+  ok(pidcomm_stream_call(stream.get(), take_note, &second, &other, 1));
+  ok(pidcomm_stream_execute(stream.get(), nullptr));
+  CHECK_EQ(notes, "12");
 }
 
 int cancel(void *stream) {
