@@ -7,11 +7,11 @@
  * PEs lie inside rank groups (docs/streams.md), and else waits for all ranks. A piece begins when
  * all earlier pieces have ended that conflict with it. Two pieces conflict if they share a rank and
  * one writes MRAM that the other uses, if one writes host memory that the other uses, if both are
- * launches or writes of variables on the same rank, or if both are functions. So the results are those of the steps in
- * their recorded order, bit by bit.
+ * launches or writes of variables on the same rank, or if both are functions. So the results are
+ * those of the steps in their recorded order, bit by bit.
  *
- * The calls of a stream, except pidcomm_stream_cancel, are for one thread at a time. While pidcomm_stream_execute runs, no other
- * thread may use the set. */
+ * The calls of a stream, except pidcomm_stream_cancel, are for one thread at a time. While
+ * pidcomm_stream_execute runs, no other thread may use the set. */
 #ifndef PIDCOMM_STREAM_H
 #define PIDCOMM_STREAM_H
 
@@ -56,8 +56,10 @@ typedef struct pidcomm_stream_trace {
   double seconds_host; /* the host moved bytes, started launches or ran functions */
   double seconds_pes;  /* PEs ran after at least one start of a launch */
   size_t pieces;
-  size_t is_mixed; /* 1 on emulated DIMMs: PEs take their modelled time; all other times are
-                      measured. 0: all times are measured */
+  size_t is_mixed; /* 1 on emulated DIMMs: a launch takes the modelled time of its PEs and the
+                      launch cost of the machine in use (<pidcomm/model.h>: pe.launch_us, and
+                      pe.launch_rank_us as time of the host); all other times are measured. 0: all
+                      times are measured */
   size_t rank_groups, parts; /* the cuts; parts: of the step that has most */
 } pidcomm_stream_trace;
 #define PIDCOMM_STREAM_TRACE_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_stream_trace)
@@ -128,8 +130,9 @@ PIDCOMM_API int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_tr
 PIDCOMM_API void pidcomm_stream_cancel(pidcomm_stream *stream);
 
 /* Runs nothing: chooses the cuts of the next execute, and stores predicted times in the timeline
- * and, if `trace` is not NULL, in *trace. Launches, writes and functions count 0 s before an
- * execute has measured them. Errors: ERR_ARGUMENT (stream is null), ERR_MEMORY. */
+ * and, if `trace` is not NULL, in *trace. Before an execute has measured them,
+ * launches count their launch cost, writes and functions 0 s. Errors: ERR_ARGUMENT (stream is
+ * null), ERR_MEMORY. */
 PIDCOMM_API int pidcomm_stream_plan(pidcomm_stream *stream, pidcomm_stream_trace *trace);
 
 /* Stores in *count the number of pieces of the last execute that ended, or of the last plan, and in

@@ -65,8 +65,8 @@ class StreamTrace(NamedTuple):
     parts: int
     """Number of parts of the step that had most."""
     source: str
-    """"measured"; "mixed": launches take their modelled time, all others are measured (emulated
-    DIMMs); or "predicted"."""
+    """"measured"; "mixed": launches take modelled time and launch cost, all others are measured
+    (emulated DIMMs); or "predicted"."""
 
 
 class Stream:
@@ -218,7 +218,8 @@ class Stream:
 
     def timeline(self) -> list[StreamPiece]:
         """Return the pieces of the last run, in the order of their begins. Before the first run,
-        return the pieces of the next run with predicted times; launches, writes and calls take 0 s.
+        return the pieces of the next run with predicted times; launches take
+        only their launch cost, writes and calls 0 s.
 
         Raises Error if the set is freed or runs a stream.
         """

@@ -12,6 +12,7 @@
 #include "exec/parallel.h"
 #include "exec/useful_threads.h"
 #include "rank_access/rank_access.h"
+#include "stream/prices.h"
 
 namespace pidcomm {
 
@@ -142,7 +143,8 @@ class MixedRunner : public ModelledRunner {
     const double host_s = watch.seconds();
     device_.launch(piece, DPU_SYNCHRONOUS);
     has_emulated_ = true;
-    return {host_s, modelled_launch_seconds(device_.set_of(piece))};
+    const PieceSeconds cost = launch_cost(device_.piece(piece).ranks);
+    return {host_s + cost.host, modelled_launch_seconds(device_.set_of(piece)) + cost.pes};
   }
   double pass_s(std::size_t piece) override {
     // While DIMMs compute, the threads of the pool still spin after a pass that has just ended.

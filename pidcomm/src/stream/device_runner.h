@@ -18,9 +18,9 @@ inline struct dpu_set_t ranks_of(struct dpu_set_t set, uint32_t first, uint32_t 
 
 /// Returns a runner of the pieces on a set of ranks, which all must outlive it. The calling thread
 /// runs the host passes. On emulated DIMMs, each launch runs to its end before the next work
-/// starts, so that host passes are measured without other load; it then takes its modelled time on
-/// the clock. Before a pass that follows another at once, the threads of the pool are awake, as on
-/// DIMMs. Errors of the runner name the step and the ranks.
+/// starts, so that host passes are measured without other load; it then takes its modelled time
+/// and launch_cost on the clock. Before a pass that follows another at once, the threads of the
+/// pool are awake, as on DIMMs. Errors of the runner name the step and the ranks.
 /// placement: of the set. is_cancelled: if it is true, starts no piece, but throws ERR_FUNCTION.
 std::unique_ptr<PieceRunner> device_runner(const StreamGraph &graph, struct dpu_set_t set,
                                            const Placement &placement,

@@ -35,11 +35,20 @@ PieceSeconds scale_of(const StreamPiece &piece) {
   return {double(piece.ranks), 1.0 / piece.parts};
 }
 
-bool is_predicted(const StreamPiece &piece) {
-  return piece.kind() == PIDCOMM_STREAM_COLLECTIVE || piece.kind() == PIDCOMM_STREAM_COMBINE;
+/// The price before any run of the step. scale: of the piece.
+PieceSeconds predicted(const StreamPiece &piece, const PieceSeconds &scale) {
+  if (piece.is_launch()) return launch_cost(piece.ranks);
+  const bool is_predicted =
+      piece.kind() == PIDCOMM_STREAM_COLLECTIVE || piece.kind() == PIDCOMM_STREAM_COMBINE;
+  return is_predicted ? scale : PieceSeconds{};
 }
 
 }  // namespace
+
+PieceSeconds launch_cost(uint32_t ranks) {
+  const pidcomm_machine machine = machine_in_use();
+  return {1e-6 * machine.pe_launch_rank_us * ranks, 1e-6 * machine.pe_launch_us};
+}
 
 StreamPrices::Key StreamPrices::key_of(const StreamPiece &piece) {
   const auto *const work = std::get_if<CollectiveWork>(&piece.work);
@@ -100,13 +109,15 @@ PieceSeconds StreamPrices::of(const StreamPiece &piece) {
   const Price &own = price_of(key, piece);
   if (own.runs != 0) return own.measured;
   const auto *const measured = nearest(key);
-  if (measured == nullptr) return is_predicted(piece) ? own.scale : PieceSeconds{};
+  if (measured == nullptr) return predicted(piece, own.scale);
   const auto scaled = [](double seconds, double from, double to) {
     return from == 0 ? seconds : seconds * to / from;
   };
   const Price &other = measured->second;
+  const double fixed_s =
+      piece.is_launch() ? std::min(launch_cost(piece.ranks).pes, other.measured.pes) : 0;
   return {scaled(other.measured.host, other.scale.host, own.scale.host),
-          scaled(other.measured.pes, other.scale.pes, own.scale.pes)};
+          fixed_s + scaled(other.measured.pes - fixed_s, other.scale.pes, own.scale.pes)};
 }
 
 }  // namespace pidcomm

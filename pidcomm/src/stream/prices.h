@@ -12,16 +12,20 @@
 
 namespace pidcomm {
 
+/// What the machine in use adds to each launch of `ranks` ranks. The cost per rank is time of the
+/// host, which starts one rank after another; the fixed cost delays the end of the launch.
+PieceSeconds launch_cost(uint32_t ranks);
+
 /// Pieces of one step with equal `work` and equal cuts have one price: the shortest of the means of
 /// the runs. Before the first run with these cuts, it is the price of the cuts that were nearest
 /// among those that ran, scaled: a collective and a combination by the predicted time, a launch by
-/// its share of the step, a write by its ranks.
+/// its share of the step (but the fixed cost of a launch is the same), a write by its ranks.
 class StreamPrices {
  public:
   /// Adds the times of a run that has ended.
   void learn(const StreamGraph &graph, const PieceSchedule &schedule);
   /// Returns the price of a piece. Before any run of its step: the predicted time of a collective
-  /// or a combination, and 0 for others.
+  /// or a combination, the cost of a launch, and 0 for others.
   PieceSeconds of(const StreamPiece &piece);
   bool has_measured() const { return has_measured_; }
 

@@ -1,5 +1,6 @@
 // The steps of streams: their order, what a stream copies, and programs that are loaded meanwhile.
 #include <pidcomm/messages.h>
+#include <pidcomm/model.h>
 
 #include <cmath>
 
@@ -105,6 +106,34 @@ TEST(Stream_WaitsForPendingCalls) {
     if (!want) want = now;
     CHECK_EQ(now.difference(setting.cube, *want), "");
   }
+}
+
+TEST(Launches_TakeTheLaunchCostOfTheMachineInUse) {
+  if (is_over_sdk_access()) return;  // all times are measured
+  constexpr double kFixed_s = 2, kRank_s = 0.5;
+  const char *name = nullptr;
+  pidcomm_machine machine{};
+  ok(pidcomm_machine_builtin(0, &name, &machine));
+  machine.pe_launch_us = kFixed_s * 1e6;
+  machine.pe_launch_rank_us = kRank_s * 1e6;
+  ok(pidcomm_use_machine(&machine));
+  Setting setting;
+  setting.reset();
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  const StreamPointer stream = stream_of(setting.set, 2);  // of 2 ranks
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, nullptr));
+  for (const bool runs : {false, true}) {
+    pidcomm_stream_trace trace{};
+    ok((runs ? pidcomm_stream_execute : pidcomm_stream_plan)(stream.get(), &trace));
+    // The host starts one group after another; the fixed costs overlap.
+    const double host_s = 4 * kRank_s, total_s = host_s + kFixed_s, pes_s = total_s - 2 * kRank_s;
+    const double own_s = runs ? 1e9 : 1e-9;  // a run also takes measured time
+    CHECK(trace.seconds_host >= host_s - 1e-9 && trace.seconds_host < host_s + own_s);
+    CHECK(trace.seconds_pes >= pes_s - 1e-9 && trace.seconds_pes < pes_s + own_s);
+    CHECK(trace.seconds_total >= total_s - 1e-9 && trace.seconds_total < total_s + own_s);
+  }
+  ok(pidcomm_use_machine(nullptr));
 }
 
 struct Note {
