@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,7 @@ class Stream:
         if rank_groups is not None:
             groups = as_integer("rank_groups", rank_groups, 1, MAX_COUNT)
         self._core = core_set.stream(groups)
+        self._recording = RLock()  # the core and this object number the steps alike
         self._loads: int | None = None  # of the set, when steps that depend on them were recorded
         self._steps: list[str] = []
         self._loading = ""  # a call that may replace the program
@@ -141,10 +143,11 @@ class Stream:
         self._require_program()
         if self._loading:
             raise ArgumentError(f"{self._loading} may replace the program of a launch")
-        self._core.launch(accesses, count, name)
-        self._launches += 1
-        self._loads = self._core_set.loads
-        self._note(f"launch{_of_parts(count)}", [buffer for buffer, _ in cut + uncut])
+        with self._recording:
+            self._core.launch(accesses, count, name)
+            self._launches += 1
+            self._loads = self._core_set.loads
+            self._note(f"launch{_of_parts(count)}", [buffer for buffer, _ in cut + uncut])
 
     def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None:
         """Record a write of values to the variable `name` in WRAM of every PE; copy the values now.
@@ -163,9 +166,10 @@ class Stream:
             )
         symbol._require_inside(0, array.nbytes)
         self._require_program()
-        self._core.write(name, as_bytes(np.ascontiguousarray(array)))
-        self._loads = self._core_set.loads
-        self._note(f"write {name}", ())
+        with self._recording:
+            self._core.write(name, as_bytes(np.ascontiguousarray(array)))
+            self._loads = self._core_set.loads
+            self._note(f"write {name}", ())
 
     def call(
         self,
@@ -186,9 +190,10 @@ class Stream:
         read, written = _host_bytes("reads", reads), _host_bytes("writes", writes)
         if not all(array.flags.writeable for array in written):
             raise ArgumentError("an array of writes is read-only", "ERR_HOST_BUFFER")
-        self._core.call(len(self._functions), read, written)
-        self._functions.append(function)
-        self._note(f"call {getattr(function, '__name__', type(function).__name__)}", ())
+        with self._recording:
+            self._core.call(len(self._functions), read, written)
+            self._functions.append(function)
+            self._note(f"call {getattr(function, '__name__', type(function).__name__)}", ())
 
     def run(self) -> None:
         """Run all steps, and wait for their end. `trace` and `timeline` then have its times.
@@ -290,14 +295,15 @@ class Stream:
             raise ArgumentError(f"{name} with this technique may replace the program of a launch")
         if collected.uses_heap:
             self._require_program()
-        parts = self._core.run(cube._core, *arguments, self._parts)
-        if collected.uses_heap:
-            self._loads = self._core_set.loads
-        if may_load:
-            self._loading = f"the technique of {name}"
-        cube._note_arguments(name, arguments)
         held = (*collected.buffers, collected.value, finish)
-        self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
+        with self._recording:
+            parts = self._core.run(cube._core, *arguments, self._parts)
+            if collected.uses_heap:
+                self._loads = self._core_set.loads
+            if may_load:
+                self._loading = f"the technique of {name}"
+            self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
+        cube._note_arguments(name, arguments)
         return collected.value
 
     def _require_program(self) -> None:

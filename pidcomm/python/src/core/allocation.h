@@ -109,8 +109,9 @@ class Allocation {
     return body(set_);
   }
 
-  /// The same for a body that runs a stream. Waits for other users; until the end of the body, all
-  /// other calls on the set raise an error, also those of functions that the stream calls.
+  /// The same for a body that runs a stream. Waits for other users and non-blocking calls; until
+  /// the end of the body, all other calls on the set raise an error, also those of functions that
+  /// the stream calls.
   template <class Body>
   auto use_alone(const Body &body) {
     const gil::Released released;
@@ -118,6 +119,7 @@ class Allocation {
       const std::scoped_lock entry(entry_);
       const std::unique_lock lock(mutex_);
       require_allocated();
+      wait_for_calls();  // needs mutex_: other threads may remove hypercubes
       runs_stream_ = true;
     }
     const auto ends = [](std::atomic<bool> *runs) { *runs = false; };

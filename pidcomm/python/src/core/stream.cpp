@@ -109,10 +109,14 @@ uint32_t Stream::run(const Cube &cube, const Request &request, const std::option
   const pidcomm_request value = Cube::value_of(request, host_in, host_out);
   const pidcomm_options options = options_of(codes);
   const uint32_t own_parts = parts_of(value, parts);
-  requests_.push_back(request);
-  if (host_in) read_.push_back(*host_in);
-  if (host_out) written_.push_back(*host_out);
-  record([&] { check(pidcomm_stream_run(stream_, cube.get(), &value, &options, own_parts)); });
+  std::list<Used> used(1);
+  used.front().operation = request.operation;
+  if (host_in) used.front().reads.push_back(*host_in);
+  if (host_out) used.front().writes.push_back(*host_out);
+  record([&] {
+    check(pidcomm_stream_run(stream_, cube.get(), &value, &options, own_parts));
+    used_.splice(used_.end(), used);
+  });
   return own_parts;
 }
 
@@ -125,22 +129,22 @@ void Stream::call(std::size_t number, const std::vector<Bytes> &reads,
   std::vector<pidcomm_stream_host_access> ranges;
   for (const Bytes &array : reads) ranges.push_back({array.data(), array.size(), 0});
   for (const MutableBytes &array : writes) ranges.push_back({array.data(), array.size(), 1});
-  read_.insert(read_.end(), reads.begin(), reads.end());
-  written_.insert(written_.end(), writes.begin(), writes.end());
-  calls_.push_back(std::make_unique<Function>(Function{this, number}));
+  std::list<Used> used;
+  used.push_back({this, number, reads, writes, nullptr});
   record([&] {
-    check(pidcomm_stream_call(stream_, run_function, calls_.back().get(), ranges.data(),
-                              ranges.size()));
+    check(pidcomm_stream_call(stream_, run_function, &used.front(), ranges.data(), ranges.size()));
+    used_.splice(used_.end(), used);
   });
 }
 
-int Stream::run_function(void *function) {
-  const auto &[stream, number] = *static_cast<const Function *>(function);
+int Stream::run_function(void *used) {
+  const auto *const call = static_cast<const Used *>(used);
+  Stream *const stream = call->stream;
   bool has_returned = false;
   const auto run = [&] {
     const gil::Held held;
     try {
-      stream->functions_->at(number)();
+      stream->functions_->at(call->number)();
       has_returned = true;
     } catch (nb::python_error &error) {
       stream->raised_.emplace(std::move(error));
@@ -161,7 +165,6 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
     functions_ = &functions;
     const auto execute = [&] {
       pidcomm_recorder_place(place.file, place.line);
-      allocation_->wait_for_calls();
       if (has_launches_) require_own_program(set);
       check(pidcomm_stream_execute(stream_, &trace_));
       return true;
@@ -196,6 +199,7 @@ std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>>
     const {
   std::vector<pidcomm_stream_piece> pieces;
   allocation_->use([&](struct dpu_set_t) {
+    const std::scoped_lock lock(mutex_);
     std::size_t count = 0;
     check(pidcomm_stream_timeline(stream_, nullptr, 0, &count));
     pieces.resize(count);

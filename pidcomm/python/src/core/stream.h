@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <pidcomm/stream.h>
 
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,26 +51,27 @@ class Stream {
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
 
  private:
-  struct Function {
-    Stream *stream;
-    std::size_t number;
+  /// Memory that a step uses. number: of the function of a call.
+  struct Used {
+    Stream *stream = nullptr;
+    std::size_t number = 0;
+    std::vector<Bytes> reads;
+    std::vector<MutableBytes> writes;
+    std::shared_ptr<Operator> operation;
   };
   template <class Body>
   void record(const Body &body);
-  static int run_function(void *function);
+  static int run_function(void *used);
 
   std::shared_ptr<Allocation> allocation_;
   pidcomm_stream *stream_;
-  std::mutex mutex_;  // of threads that record
+  mutable std::mutex mutex_;  // of threads that record, plan or read the timeline
   bool has_launches_ = false;
   pidcomm_stream_trace trace_ = PIDCOMM_STREAM_TRACE_INITIALIZER;
   std::optional<CallerThread> caller_;                    // while launches run on another thread
   std::optional<nb::python_error> raised_;                // by a function
   const std::vector<nb::callable> *functions_ = nullptr;  // of the running execute
-  std::vector<std::unique_ptr<Function>> calls_;
-  std::vector<Request> requests_;
-  std::vector<Bytes> read_;
-  std::vector<MutableBytes> written_;
+  std::list<Used> used_;                                  // by the recorded steps
 };
 
 }  // namespace core

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,20 @@ from stream_cases import pes as pes
 from stream_cases import program as program
 
 import pidcomm
+
+
+def run_together(functions: list[Callable[[], object]]) -> None:
+    """Run each function on its own thread; change the thread that holds the GIL often."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=function) for function in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_functions_run_in_order_on_the_thread_of_the_run(pes: pidcomm.PeSet) -> None:
@@ -145,6 +161,56 @@ def test_a_function_and_another_thread_cannot_use_the_set(pes: pidcomm.PeSet) ->
         cube.allreduce(x, "10", out=y)
     assert errors == ["ERR_BUSY"] * 2 * len(uses)
     assert (y.get()[:64] == x.get()[:64].sum(axis=0)).all()
+
+
+def test_functions_that_threads_record_run_once_each(pes: pidcomm.PeSet) -> None:
+    """So do those that two threads record while a third predicts."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    calls: list[int] = []
+
+    def steps(stream: pidcomm.Stream) -> None:
+        for _ in range(100):
+            cube.allreduce(x, "10", out=y)
+
+    stream = recorded(pes, steps)
+
+    def record(first: int) -> None:
+        for number in range(first, 40, 2):
+            stream.call(partial(calls.append, number))
+
+    def predict() -> None:
+        for _ in range(20):
+            assert stream.timeline()
+
+    run_together([predict, partial(record, 0), partial(record, 1)])
+    stream.run()
+    assert sorted(calls) == list(range(40))
+
+
+def test_a_thread_reads_a_whole_prediction_while_another_predicts(pes: pidcomm.PeSet) -> None:
+    """The pieces are those of one prediction."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+
+    def steps(stream: pidcomm.Stream) -> None:
+        for _ in range(100):
+            cube.allreduce(x, "10", out=y)
+
+    stream = recorded(pes, steps)
+    stream.timeline()  # predicts
+    wanted, read = stream._core.timeline(), []
+
+    def predict() -> None:
+        for _ in range(100):
+            stream._core.plan()
+
+    def read_pieces() -> None:
+        for _ in range(2000):
+            read.append(stream._core.timeline())
+
+    run_together([predict, read_pieces])
+    assert all(pieces == wanted for pieces in read)
 
 
 def test_a_fault_names_the_step_and_the_pe(pes: pidcomm.PeSet, program: Path) -> None:

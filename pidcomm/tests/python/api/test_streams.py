@@ -316,6 +316,19 @@ def test_a_stream_keeps_buffers_and_hypercubes_alive(pes: pidcomm.PeSet) -> None
     assert (buffer(), hypercube()) == (None, None)
 
 
+def test_a_refused_call_keeps_no_array_alive(pes: pidcomm.PeSet) -> None:
+    """Here the hypercube does not have all PEs of the stream."""
+    few = pes.hypercube(64)
+    rows = np.ones((1, COUNT), np.int32)
+    with pes.stream() as stream, pytest.raises(pidcomm.ArgumentError, match="must have all"):
+        few.broadcast("1", host=rows, dst=64)
+    array = weakref.ref(rows)
+    del rows
+    gc.collect()
+    assert array() is None
+    assert stream.explain()
+
+
 def test_a_freed_set_and_a_lost_buffer_end_a_stream(program: Path) -> None:
     """The error is that of the set or of the buffer."""
     with pidcomm.allocate(ranks=2) as pes:
