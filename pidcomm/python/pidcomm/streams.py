@@ -105,8 +105,6 @@ class Stream:
         self._held: list[Any] = []
         self._functions: list[Callable[[], object]] = []
         self._storages: dict[int, Storage] = {}  # of buffers, by identity
-        self._has_run = False
-        self._has_ended = False  # the last run had no error
 
     def launch(
         self,
@@ -210,16 +208,15 @@ class Stream:
         for storage in self._storages.values():
             storage.require_valid()  # a load may have removed the memory
         self._require_program()
-        self._has_run, self._has_ended = True, False
         if self._launches:
             self._heap_windows.launch()
         self._core.execute(emulated.stop, emulated.explain_fault, self._functions)
-        self._has_ended = True
 
     @property
     def trace(self) -> StreamTrace | None:
-        """Times of the last run; None before the first run, and if it failed."""
-        return StreamTrace(**self._core.trace()) if self._has_ended else None
+        """Times of the last run that began; None if there is none, or if it failed."""
+        fields = self._core.trace()
+        return None if fields is None else StreamTrace(**fields)
 
     def timeline(self) -> list[StreamPiece]:
         """Return the pieces of the last run, in the order of their begins. Before the first run,
@@ -228,12 +225,9 @@ class Stream:
 
         Raises Error if the set is freed or runs a stream.
         """
-        if not self._has_run:
+        if not self._core.has_run:
             self._core.plan()
-        return [
-            StreamPiece(step, part, first_rank, ranks, begin_s, end_s, _core.STREAM_KINDS[kind])
-            for step, part, first_rank, ranks, begin_s, end_s, kind in self._core.timeline()
-        ]
+        return self._pieces()
 
     def explain(self) -> str:
         """Return the times of `timeline` as text, with a line for each step: its pieces, begin,
@@ -241,9 +235,8 @@ class Stream:
 
         Raises Error as `timeline` does.
         """
-        pieces, trace = self.timeline(), self.trace
-        if not self._has_run:
-            trace = StreamTrace(**self._core.plan())
+        trace = self.trace if self._core.has_run else StreamTrace(**self._core.plan())
+        pieces = self._pieces()
         lines = [repr(self)]
         if trace is None:
             return f"{lines[0]}, failed"
@@ -277,6 +270,12 @@ class Stream:
         )
 
     # ---- implementation
+
+    def _pieces(self) -> list[StreamPiece]:
+        return [
+            StreamPiece(step, part, first_rank, ranks, begin_s, end_s, _core.STREAM_KINDS[kind])
+            for step, part, first_rank, ranks, begin_s, end_s, kind in self._core.timeline()
+        ]
 
     def _collect(
         self,

@@ -161,12 +161,21 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
                      const std::vector<nb::callable> &functions) {
   raised_.reset();
   const Place place = place_of_caller(0);
+  bool has_begun = false;
+  std::optional<pidcomm_stream_trace> own;
+  const auto end = [&](bool *begun) {
+    if (*begun) has_run_ = true, trace_ = own;  // a refused run keeps the trace of the last one
+  };
+  const std::unique_ptr<bool, decltype(end)> at_end(&has_begun, end);
   allocation_->use_alone([&](struct dpu_set_t set) {
     functions_ = &functions;
     const auto execute = [&] {
       pidcomm_recorder_place(place.file, place.line);
       if (has_launches_) require_own_program(set);
-      check(pidcomm_stream_execute(stream_, &trace_));
+      has_begun = true;
+      pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
+      check(pidcomm_stream_execute(stream_, &trace));
+      own = trace;
       return true;
     };
     try {
@@ -185,8 +194,9 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
   });
 }
 
-nb::dict Stream::trace() const {
-  return dict_of(trace_, trace_.is_mixed != 0 ? "mixed" : "measured");
+std::optional<nb::dict> Stream::trace() const {
+  if (!trace_) return std::nullopt;
+  return dict_of(*trace_, trace_->is_mixed != 0 ? "mixed" : "measured");
 }
 
 nb::dict Stream::plan() {
@@ -221,6 +231,7 @@ void bind_stream(nb::module_ &m) {
       .def("call", &Stream::call, "number"_a, "reads"_a, "writes"_a)
       .def("plan", &Stream::plan)
       .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none(), "functions"_a)
+      .def_prop_ro("has_run", &Stream::has_run)
       .def("trace", &Stream::trace)
       .def("timeline", &Stream::timeline);
 }

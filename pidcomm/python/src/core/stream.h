@@ -44,8 +44,10 @@ class Stream {
   /// Throws the exception of a function as it is.
   void execute(const Stop &stop, const ExplainFault &explain,
                const std::vector<nb::callable> &functions);
-  /// The fields of the trace of the last `execute`.
-  nb::dict trace() const;
+  /// Whether an `execute` has begun.
+  bool has_run() const { return has_run_; }
+  /// The fields of the trace of the last `execute` that began, or nothing if it failed.
+  std::optional<nb::dict> trace() const;
   nb::dict plan();
   /// The fields of each pidcomm_stream_piece.
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
@@ -66,8 +68,8 @@ class Stream {
   std::shared_ptr<Allocation> allocation_;
   pidcomm_stream *stream_;
   mutable std::mutex mutex_;  // of threads that record, plan or read the timeline
-  bool has_launches_ = false;
-  pidcomm_stream_trace trace_ = PIDCOMM_STREAM_TRACE_INITIALIZER;
+  bool has_launches_ = false, has_run_ = false;
+  std::optional<pidcomm_stream_trace> trace_;
   std::optional<CallerThread> caller_;                    // while launches run on another thread
   std::optional<nb::python_error> raised_;                // by a function
   const std::vector<nb::callable> *functions_ = nullptr;  // of the running execute

@@ -213,6 +213,20 @@ def test_a_thread_reads_a_whole_prediction_while_another_predicts(pes: pidcomm.P
     assert all(pieces == wanted for pieces in read)
 
 
+def test_a_refused_run_keeps_the_times_of_the_last_run(pes: pidcomm.PeSet) -> None:
+    """Here another stream of the set runs."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    with pes.stream(2) as stream:
+        cube.allreduce(x, "10", out=y)
+    before = stream.trace, stream.timeline(), stream.explain()
+    other = recorded(pes, lambda other: other.call(stream.run))
+    with pytest.raises(pidcomm.Error, match="runs a stream"):
+        other.run()
+    assert (stream.trace, stream.timeline(), stream.explain()) == before
+    assert stream.trace is not None
+
+
 def test_a_fault_names_the_step_and_the_pe(pes: pidcomm.PeSet, program: Path) -> None:
     """No later step runs. After a load, the set is usable again."""
     cube = pes.hypercube(64, 4)
