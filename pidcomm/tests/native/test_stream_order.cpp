@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "harness.h"
+#include "model/machine.h"
 #include "stream/cuts.h"
 #include "stream/orders.h"
 
@@ -157,6 +158,8 @@ struct Program {
     }
   };
   Program() {
+    const pidcomm_machine machine = builtin_machine(0).second;  // the same on each CPU
+    use_machine(&machine);
     if (dpu_alloc_ranks(4, nullptr, &set) != DPU_OK) fail(PIDCOMM_ERR_SET, "no ranks");
     executor = std::make_unique<Executor>(set, 0, Hypercube::of({64, 4}), planner);
     pidcomm_request request{};
@@ -172,6 +175,7 @@ struct Program {
   ~Program() {
     executor = nullptr;
     dpu_free(set);
+    use_machine(nullptr);
   }
   /// Runs the cutter until its choice is final; returns the numbers of runs with each cut.
   /// slow: a factor of the first two runs.

@@ -44,6 +44,28 @@ def run_together(functions: list[Callable[[], object]]) -> None:
         sys.setswitchinterval(interval)
 
 
+def interrupt(stream: pidcomm.Stream, has_begun: Callable[[], bool]) -> None:
+    """Run a stream, and send SIGINT as soon as it has begun."""
+    has_ended = threading.Event()
+
+    def send() -> None:
+        while not has_begun() and not has_ended.is_set():
+            pass
+        if not has_ended.is_set():
+            signal.raise_signal(signal.SIGINT)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stream.run()
+    finally:
+        has_ended.set()
+        thread.join()
+        signal.signal(signal.SIGINT, handler)
+
+
 def test_functions_run_in_order_on_the_thread_of_the_run(pes: pidcomm.PeSet) -> None:
     """They see the results of earlier steps; later steps see theirs."""
     cube = pes.hypercube(64, 4)
@@ -254,23 +276,14 @@ def test_ctrl_c_ends_a_stream_and_the_set_stays_usable(pes: pidcomm.PeSet, progr
     x, y, z = random_buffers(cube, 1)
     before = z.get()
 
-    def interrupt() -> None:
-        """Send the signal as soon as the stream runs."""
-        with suppress(pidcomm.Error):
-            while True:
-                cube.location(0)  # raises Error while the stream runs
-        signal.raise_signal(signal.SIGINT)
+    def has_begun() -> bool:
+        try:
+            return cube.location(0) is None
+        except pidcomm.Error:  # while the stream runs
+            return True
 
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    thread = threading.Thread(target=interrupt)
     stream = recorded(pes, lambda stream: run_then_sum(stream, SPINS, cube, x, y, z))
-    thread.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            stream.run()
-    finally:
-        thread.join()
-        signal.signal(signal.SIGINT, handler)
+    interrupt(stream, has_begun)
     load(pes, program)
     with pes.stream(2) as stream:
         stream.write("job", job_of(x, y, 2))
