@@ -200,9 +200,9 @@ class Stream:
         runs try cuts that are predicted to be faster, and then the fastest stay. Raises the error
         of the first piece that failed; the sentence begins with the number of the step, from 0.
         Then no other piece starts. Raises Error if the set has loaded a program since a launch, a
-        write or a call on byte windows was recorded. On emulated DIMMs, Ctrl-C stops the PEs, and
-        the run ends; the PEs can be used again after a load or a launch. On DIMMs, Ctrl-C takes
-        effect at the end of the run.
+        write or a call on byte windows was recorded. After Ctrl-C, no other piece starts, and the
+        run ends with the pieces that run. On emulated DIMMs, Ctrl-C also stops the PEs, which can
+        be used again after a load or a launch.
         """
         self._require_collected()
         for storage in self._storages.values():

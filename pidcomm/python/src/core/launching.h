@@ -29,14 +29,19 @@ using Stop = std::optional<nb::callable>;  // ends the launch of a set
 using ExplainFault =
     std::optional<nb::callable>;  // returns a sentence about a faulting PE of a set
 
-/// The thread that waits for launches on another thread.
+/// Ends the launch of a set, if `stop` exists. Needs the GIL.
+inline void stop_launch(const Stop &stop, const struct dpu_set_t &set) {
+  if (stop) (*stop)(bytes_of(set));
+}
+
+/// The thread that waits for launches or a stream on another thread.
 class CallerThread {
  public:
-  /// Returns the result of `work`, which runs on another thread. After Ctrl-C, throws
-  /// KeyboardInterrupt as soon as the work has ended; on emulated DIMMs, it first stops the PEs.
-  /// Requires a released GIL.
-  template <class Work>
-  auto run(struct dpu_set_t set, const Stop &stop, const Work &work) {
+  /// Returns the result of `work`, which runs on another thread. After Ctrl-C, calls end_work()
+  /// with the GIL until the work has ended, and then throws KeyboardInterrupt. Requires a released
+  /// GIL.
+  template <class EndWork, class Work>
+  auto run(const EndWork &end_work, const Work &work) {
     is_over_ = false;
     auto end = std::async(std::launch::async, [&] {
       const auto ends = [](CallerThread *own) {
@@ -48,9 +53,9 @@ class CallerThread {
       return work();
     });
     std::optional<nb::python_error> interrupt;
-    std::chrono::milliseconds period{50};
     for (std::unique_lock lock(mutex_); !is_over_;) {
-      changed_.wait_for(lock, period, [&] { return is_over_ || function_ != nullptr; });
+      changed_.wait_for(lock, std::chrono::milliseconds(50),
+                        [&] { return is_over_ || function_ != nullptr; });
       if (is_over_) break;
       if (const auto *const function = std::exchange(function_, nullptr); function != nullptr) {
         lock.unlock();
@@ -64,8 +69,7 @@ class CallerThread {
       {
         const gil::Held held;
         if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
-        if (interrupt) period = std::chrono::milliseconds(1);  // a stream has short launches
-        if (interrupt && stop) (*stop)(bytes_of(set));
+        if (interrupt) end_work();
       }
       lock.lock();
     }

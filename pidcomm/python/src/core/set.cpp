@@ -136,8 +136,9 @@ class Set {
         ++launches_;
         return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS);
       };
+      const auto end_launch = [&] { stop_launch(stop, set); };
       check_run(
-          waits || allocation_->pending() != 0 ? CallerThread().run(set, stop, launch) : launch(),
+          waits || allocation_->pending() != 0 ? CallerThread().run(end_launch, launch) : launch(),
           set, explain);
     });
   }
@@ -149,7 +150,7 @@ class Set {
         allocation_->wait_for_calls();
         return dpu_sync(set);
       };
-      check_run(CallerThread().run(set, stop, wait), set, explain);
+      check_run(CallerThread().run([&] { stop_launch(stop, set); }, wait), set, explain);
     });
   }
 

@@ -20,6 +20,8 @@ namespace core {
 
 namespace {
 
+constexpr double kShort_s = 0.001;  // a run without launches whose end Ctrl-C can wait for
+
 /// The names of the techniques: "pr, pr+im, ...".
 std::string techniques_with_pe_program() {
   std::string names;
@@ -87,6 +89,7 @@ template <class Body>
 void Stream::record(const Body &body) {
   allocation_->use([&](struct dpu_set_t) {
     const std::scoped_lock lock(mutex_);
+    is_short_ = false;
     body();
   });
 }
@@ -164,7 +167,10 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
   bool has_begun = false;
   std::optional<pidcomm_stream_trace> own;
   const auto end = [&](bool *begun) {
-    if (*begun) has_run_ = true, trace_ = own;  // a refused run keeps the trace of the last one
+    if (!*begun) return;  // a refused run keeps the trace of the last one
+    has_run_ = true;
+    trace_ = own;
+    is_short_ = own && !has_launches_ && own->seconds_total < kShort_s;
   };
   const std::unique_ptr<bool, decltype(end)> at_end(&has_begun, end);
   allocation_->use_alone([&](struct dpu_set_t set) {
@@ -179,11 +185,15 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
       return true;
     };
     try {
-      if (!has_launches_) return execute();
+      const auto end_stream = [&] {
+        pidcomm_stream_cancel(stream_);
+        stop_launch(stop, set);
+      };
+      if (is_short_) return execute();
       caller_.emplace();
       const std::unique_ptr<std::optional<CallerThread>, void (*)(std::optional<CallerThread> *)>
           guard(&caller_, [](std::optional<CallerThread> *caller) { caller->reset(); });
-      return caller_->run(set, stop, execute);
+      return caller_->run(end_stream, execute);
     } catch (const StatusError &error) {
       if (raised_) throw nb::python_error(std::move(*raised_));
       if (error.status() != PIDCOMM_ERR_DEVICE || !explain) throw;

@@ -69,8 +69,9 @@ class Stream {
   pidcomm_stream *stream_;
   mutable std::mutex mutex_;  // of threads that record, plan or read the timeline
   bool has_launches_ = false, has_run_ = false;
+  bool is_short_ = false;  // the last execute, of the same steps; it runs on the calling thread
   std::optional<pidcomm_stream_trace> trace_;
-  std::optional<CallerThread> caller_;                    // while launches run on another thread
+  std::optional<CallerThread> caller_;                    // of an execute on another thread
   std::optional<nb::python_error> raised_;                // by a function
   const std::vector<nb::callable> *functions_ = nullptr;  // of the running execute
   std::list<Used> used_;                                  // by the recorded steps

@@ -292,6 +292,32 @@ def test_ctrl_c_ends_a_stream_and_the_set_stays_usable(pes: pidcomm.PeSet, progr
     assert (y.get() == x.get() * 2 + np.arange(PES)[:, np.newaxis]).all()
 
 
+@pytest.mark.parametrize("has_launch", [False, True])
+def test_ctrl_c_ends_the_host_passes_of_a_stream(pes: pidcomm.PeSet, has_launch: bool) -> None:
+    """The signal arrives before many long passes. The next run is complete."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    large = cube.empty(1 << 16, np.int32)
+    begins = threading.Event()
+    rows, last = np.empty((PES, 1 << 16), np.int32), np.zeros((PES, COUNT), np.int32)
+
+    def steps(stream: pidcomm.Stream) -> None:
+        stream.write("job", job_of(x, y, 1))
+        if has_launch:
+            stream.launch([x], [y])
+        stream.call(begins.set)
+        for _ in range(100):
+            cube.gather(large, "00", out=rows)
+        cube.gather(x, "00", out=last)
+
+    stream = recorded(pes, steps)
+    interrupt(stream, begins.is_set)
+    assert not last.any()
+    assert stream.trace is None
+    stream.run()
+    assert (last == x).all()
+
+
 def test_an_exception_in_the_block_runs_no_step(pes: pidcomm.PeSet) -> None:
     """Afterwards, calls run at once again."""
     cube = pes.hypercube(64, 4)
