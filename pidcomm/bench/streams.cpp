@@ -4,31 +4,38 @@
 //   make -C .. test-native-pidcomm
 //   ../build/pidcomm/release/bench/bench_streams [ranks = 32] [KiB per PE = 64]
 //
-// Times are those of the fastest of 5 executes, in milliseconds. `hidden` is the time that the
-// stream saves, as a share of the shorter of kernels P and allreduce H, both one after another (1
-// rank group, 1 part). `bound` is its limit for g rank groups and p parts. The host waits for the
-// first part of the first kernel, and the last part of the second kernel waits for the host, so the
-// total is at least H + P / p. The PEs of a rank group compute for P, and the host has their MRAM
-// for H / g, so the total is at least P + H / g. In row `planned`, the stream has chosen the cuts.
-// On emulated DIMMs the clock is `mixed` (stream.h). The last lines compare a call with a stream of
-// this call, by medians.
+// Each row has the times of the fastest of 5 executes, in milliseconds. Before the last of them,
+// the words of all PEs become distinct; afterwards, each PE must have the bytes that the same calls
+// make without a stream, or the program fails. `speedup` is relative to 1 rank group and 1 part.
+// `hidden` is (H + P - total) / min(H, P) of the row, with H of the host and P of the PEs. `bound`
+// is its limit: the total is at least the time of all pieces of a rank, and at least that of all
+// host passes, a piece of the first kernel and a piece of the second. In row `planned`, the stream
+// has chosen the cuts. On emulated DIMMs the clock is `mixed` (stream.h). The last lines compare a
+// call with a stream of this call, by medians.
 #include <pidcomm/stream.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
 
+using Words = std::vector<std::uint32_t>;
+
 constexpr int kRuns = 5, kTrialRuns = 15;
-constexpr std::uint32_t kMostCuts = 16, kPlanned = 0;
+constexpr std::uint32_t kMostCuts = 16, kPlanned = 0, kPesOfRank = 64;
+constexpr int kLeastKib = 8;  // 16 parts of the 512 bytes that the kernel takes at a time
+
+[[noreturn]] void stop(const std::string &sentence) {
+  std::fprintf(stderr, "bench_streams: %s\n", sentence.c_str());
+  std::exit(EXIT_FAILURE);
+}
 
 void dpu_ok(dpu_error_t status) {
-  if (status == DPU_OK) return;
-  std::fprintf(stderr, "an SDK call ended with status %d\n", static_cast<int>(status));
-  std::exit(EXIT_FAILURE);
+  if (status != DPU_OK) stop("an SDK call ended with status " + std::to_string(status));
 }
 
 double median(std::vector<double> values) {
@@ -42,9 +49,92 @@ struct Problem {
   pidcomm_request allreduce;
 };
 
-/// The trace of the fastest execute of a stream of kernel, allreduce, kernel.
-pidcomm_stream_trace measure(const Problem &problem, std::uint32_t rank_groups,
-                             std::uint32_t parts) {
+/// Calls body(rank, words) for each rank; `words` has space for the windows of its PEs.
+template <class Body>
+void each_rank(const Problem &problem, const Body &body) {
+  Words words(kPesOfRank * problem.allreduce.bytes / sizeof(std::uint32_t));
+  struct dpu_set_t set = problem.set, rank;
+  DPU_RANK_FOREACH(set, rank) body(rank, words);
+}
+
+void transfer(struct dpu_set_t rank, dpu_xfer_t direction, std::size_t bytes, Words &words) {
+  struct dpu_set_t dpu;
+  std::size_t pe = 0;
+  DPU_FOREACH(rank, dpu) {
+    dpu_ok(dpu_prepare_xfer(dpu, words.data() + pe++ * bytes / sizeof(std::uint32_t)));
+  }
+  dpu_ok(dpu_push_xfer(rank, direction, DPU_MRAM_HEAP_POINTER_NAME, 0, bytes, DPU_XFER_DEFAULT));
+}
+
+void fill(const Problem &problem) {
+  std::uint32_t number = 0;
+  each_rank(problem, [&](struct dpu_set_t rank, Words &words) {
+    for (std::uint32_t &word : words) word = ++number * 2654435761u;
+    transfer(rank, DPU_XFER_TO_DPU, problem.allreduce.bytes, words);
+  });
+}
+
+/// The window of the first PE. Stops the program if a PE has other bytes than `want`, or than the
+/// first PE if `want` is empty. row: named in the error.
+Words checked_window(const Problem &problem, const Words &want, const std::string &row) {
+  const std::size_t count = problem.allreduce.bytes / sizeof(std::uint32_t);
+  Words first = want;
+  std::size_t pe = 0;
+  each_rank(problem, [&](struct dpu_set_t rank, Words &words) {
+    transfer(rank, DPU_XFER_FROM_DPU, problem.allreduce.bytes, words);
+    for (std::size_t begin = 0; begin < words.size(); begin += count, ++pe) {
+      const auto own = words.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto end = own + static_cast<std::ptrdiff_t>(count);
+      if (first.empty()) first.assign(own, end);
+      const auto wrong = std::mismatch(own, end, first.begin());
+      if (wrong.first != end)
+        stop(row + ": word " + std::to_string(wrong.first - own) + " of PE " + std::to_string(pe) +
+             " is " + std::to_string(*wrong.first) + ", not " + std::to_string(*wrong.second));
+    }
+  });
+  return first;
+}
+
+/// The window that each PE has after kernel, allreduce, kernel, without a stream.
+Words want_of(const Problem &problem) {
+  const std::uint32_t whole[2] = {0, 1};
+  dpu_ok(dpu_broadcast_to(problem.set, "part", 0, whole, sizeof whole, DPU_XFER_DEFAULT));
+  fill(problem);
+  dpu_ok(dpu_launch(problem.set, DPU_SYNCHRONOUS));
+  PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
+  dpu_ok(dpu_launch(problem.set, DPU_SYNCHRONOUS));
+  return checked_window(problem, {}, "the calls without a stream");
+}
+
+struct Measured {
+  pidcomm_stream_trace trace{};
+  double least_s = 0;  // of the total, by the times of the pieces
+};
+
+double least_seconds(const pidcomm_stream *stream, int ranks) {
+  std::size_t count = 0;
+  PIDCOMM_CHECK(pidcomm_stream_timeline(stream, nullptr, 0, &count));
+  std::vector<pidcomm_stream_piece> pieces(count);
+  PIDCOMM_CHECK(pidcomm_stream_timeline(stream, pieces.data(), count, &count));
+  std::vector<double> rank_s(static_cast<std::size_t>(ranks));
+  double passes_s = 0, first_s = 1e9, last_s = 1e9;
+  for (const pidcomm_stream_piece &piece : pieces) {
+    const double own_s = piece.end_s - piece.begin_s;
+    for (std::size_t i = 0; i < piece.ranks; ++i) rank_s[piece.first_rank + i] += own_s;
+    if (piece.kind != PIDCOMM_STREAM_LAUNCH)
+      passes_s += own_s;
+    else if (piece.step == 0)
+      first_s = std::min(first_s, own_s);
+    else
+      last_s = std::min(last_s, own_s);
+  }
+  return std::max(passes_s + first_s + last_s, *std::max_element(rank_s.begin(), rank_s.end()));
+}
+
+/// The fastest execute of a stream of kernel, allreduce, kernel. want: the windows after the last
+/// execute; empty: not checked.
+Measured measure(const Problem &problem, int ranks, std::uint32_t rank_groups, std::uint32_t parts,
+                 const Words &want) {
   pidcomm_stream *stream = nullptr;
   PIDCOMM_CHECK(pidcomm_stream_create(problem.set, rank_groups, &stream));
   const pidcomm_access window{0, problem.allreduce.bytes, 1, 1};
@@ -52,12 +142,18 @@ pidcomm_stream_trace measure(const Problem &problem, std::uint32_t rank_groups,
   PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, parts));
   PIDCOMM_CHECK(pidcomm_stream_launch(stream, &window, 1, parts, "part"));
   const int first_run = rank_groups == kPlanned ? kTrialRuns : 1;  // later than the first touches
-  pidcomm_stream_trace fastest{}, trace{};
+  Measured fastest;
   for (int run = 0; run < first_run + kRuns; ++run) {
+    if (run == first_run + kRuns - 1 && !want.empty()) fill(problem);
+    pidcomm_stream_trace trace{};
     PIDCOMM_CHECK(pidcomm_stream_execute(stream, &trace));
-    if (run == first_run || (run > first_run && trace.seconds_total < fastest.seconds_total))
-      fastest = trace;
+    if (run == first_run || (run > first_run && trace.seconds_total < fastest.trace.seconds_total))
+      fastest = {trace, least_seconds(stream, ranks)};
   }
+  if (!want.empty())
+    checked_window(
+        problem, want,
+        std::to_string(rank_groups) + " rank groups, " + std::to_string(parts) + " parts");
   pidcomm_stream_destroy(stream);
   return fastest;
 }
@@ -67,18 +163,42 @@ void set_job(const Problem &problem, std::uint32_t repeats) {
   dpu_ok(dpu_broadcast_to(problem.set, "job", 0, job, sizeof job, DPU_XFER_DEFAULT));
 }
 
+void compare_call_and_stream(const Problem &problem) {
+  fill(problem);
+  PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
+  const Words want = checked_window(problem, {}, "the allreduce");
+  pidcomm_stream *stream = nullptr;
+  PIDCOMM_CHECK(pidcomm_stream_create(problem.set, 1, &stream));
+  PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, 1));
+  fill(problem);
+  PIDCOMM_CHECK(pidcomm_stream_execute(stream, nullptr));
+  checked_window(problem, want, "the stream of an allreduce");
+  std::vector<double> call_s, stream_s;
+  for (int run = 0; run < 200; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
+    const auto middle = std::chrono::steady_clock::now();
+    PIDCOMM_CHECK(pidcomm_stream_execute(stream, nullptr));
+    const auto end = std::chrono::steady_clock::now();
+    call_s.push_back(std::chrono::duration<double>(middle - begin).count());
+    stream_s.push_back(std::chrono::duration<double>(end - middle).count());
+  }
+  std::printf("allreduce of %zu bytes: call %.3f ms, stream %.3f ms\n", problem.allreduce.bytes,
+              median(call_s) * 1e3, median(stream_s) * 1e3);
+  pidcomm_stream_destroy(stream);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 32, kib = argc > 2 ? std::atoi(argv[2]) : 64;
-  if (ranks < 1 || kib < 1 || argc > 3) {
-    std::fprintf(stderr, "usage: %s [ranks] [KiB per PE], both at least 1\n", argv[0]);
-    return EXIT_FAILURE;
-  }
+  if (ranks < 1 || kib < 1 || kib % kLeastKib != 0 || argc > 3)
+    stop("usage: bench_streams [ranks, at least 1] [KiB per PE, a multiple of " +
+         std::to_string(kLeastKib) + "]");
   Problem problem{};
   dpu_ok(dpu_alloc_ranks(static_cast<std::uint32_t>(ranks), nullptr, &problem.set));
   dpu_ok(dpu_load(problem.set, PIDCOMM_STREAM_KERNEL, nullptr));
-  const std::uint32_t lengths[2] = {64, static_cast<std::uint32_t>(ranks)};
+  const std::uint32_t lengths[2] = {kPesOfRank, static_cast<std::uint32_t>(ranks)};
   PIDCOMM_CHECK(pidcomm_hypercube_create(problem.set, 2, lengths, &problem.cube));
   problem.allreduce.collective = PIDCOMM_ALLREDUCE;
   problem.allreduce.mask = "11";
@@ -87,52 +207,40 @@ int main(int argc, char **argv) {
   problem.allreduce.op = PIDCOMM_SUM;
 
   set_job(problem, 1);
-  const double one_s = measure(problem, 1, 1).seconds_pes;
+  const double one_s = measure(problem, ranks, 1, 1, {}).trace.seconds_pes;
   set_job(problem, 2);
-  const pidcomm_stream_trace two = measure(problem, 1, 1);
+  const pidcomm_stream_trace two = measure(problem, ranks, 1, 1, {}).trace;
   const double repeats = 1 + (two.seconds_host - one_s) / (two.seconds_pes - one_s);
   set_job(problem, static_cast<std::uint32_t>(std::clamp(repeats + 0.5, 1.0, 1e6)));
 
-  const pidcomm_stream_trace sequential = measure(problem, 1, 1);
-  const double host_s = sequential.seconds_host, pes_s = sequential.seconds_pes;
+  const Words want = want_of(problem);
+  const Measured uncut = measure(problem, ranks, 1, 1, want);
   std::printf("%d ranks, %d KiB per PE, clock: %s\n", ranks, kib,
-              sequential.is_mixed ? "mixed" : "measured");
-  std::printf("%11s %5s %9s %9s %9s %7s %7s\n", "rank groups", "parts", "total ms", "host ms",
-              "PEs ms", "hidden", "bound");
-  const auto print = [&](const pidcomm_stream_trace &trace, const char *planned) {
-    const double saved_s = host_s + pes_s - trace.seconds_total,
-                 shorter_s = std::min(host_s, pes_s);
-    const double bound_s = std::min(pes_s * (1 - 1 / static_cast<double>(trace.parts)),
-                                    host_s * (1 - 1 / static_cast<double>(trace.rank_groups)));
-    std::printf("%11zu %5zu %9.3f %9.3f %9.3f %6.1f%% %6.1f%%%s\n", trace.rank_groups, trace.parts,
-                trace.seconds_total * 1e3, trace.seconds_host * 1e3, trace.seconds_pes * 1e3,
-                100 * saved_s / shorter_s, std::min(100.0, 100 * bound_s / shorter_s), planned);
+              uncut.trace.is_mixed ? "mixed" : "measured");
+  std::printf("%11s %5s %9s %9s %9s %8s %7s %7s\n", "rank groups", "parts", "total ms", "host ms",
+              "PEs ms", "speedup", "hidden", "bound");
+  const auto print = [&](const Measured &measured, const char *planned) {
+    const pidcomm_stream_trace &trace = measured.trace;
+    const double both_s = trace.seconds_host + trace.seconds_pes,
+                 shorter_s = std::min(trace.seconds_host, trace.seconds_pes);
+    std::printf("%11zu %5zu %9.3f %9.3f %9.3f %8.3f %6.1f%% %6.1f%%%s\n", trace.rank_groups,
+                trace.parts, trace.seconds_total * 1e3, trace.seconds_host * 1e3,
+                trace.seconds_pes * 1e3, uncut.trace.seconds_total / trace.seconds_total,
+                100 * (both_s - trace.seconds_total) / shorter_s,
+                100 * std::min(1.0, (both_s - measured.least_s) / shorter_s), planned);
+    std::fflush(stdout);
   };
+  print(uncut, "");
   for (std::uint32_t groups = 1; groups <= kMostCuts && ranks % static_cast<int>(groups) == 0;
        groups *= 2)
     for (std::uint32_t parts = std::max(groups / 2, 1u); parts <= std::min(2 * groups, kMostCuts);
          parts *= 2)
-      print(measure(problem, groups, parts), "");
-  print(measure(problem, kPlanned, kMostCuts), " planned");
+      if (groups * parts != 1) print(measure(problem, ranks, groups, parts, want), "");
+  print(measure(problem, ranks, kPlanned, kMostCuts, want), " planned");
 
   for (const std::size_t bytes : {std::size_t{64}, problem.allreduce.bytes}) {
     problem.allreduce.bytes = bytes;
-    pidcomm_stream *stream = nullptr;
-    PIDCOMM_CHECK(pidcomm_stream_create(problem.set, 1, &stream));
-    PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, 1));
-    std::vector<double> call_s, stream_s;
-    for (int run = 0; run < 200; ++run) {
-      const auto begin = std::chrono::steady_clock::now();
-      PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
-      const auto middle = std::chrono::steady_clock::now();
-      PIDCOMM_CHECK(pidcomm_stream_execute(stream, nullptr));
-      const auto end = std::chrono::steady_clock::now();
-      call_s.push_back(std::chrono::duration<double>(middle - begin).count());
-      stream_s.push_back(std::chrono::duration<double>(end - middle).count());
-    }
-    std::printf("allreduce of %zu bytes: call %.3f ms, stream %.3f ms\n", bytes,
-                median(call_s) * 1e3, median(stream_s) * 1e3);
-    pidcomm_stream_destroy(stream);
+    compare_call_and_stream(problem);
   }
   PIDCOMM_CHECK(pidcomm_hypercube_destroy(problem.cube));
   dpu_ok(dpu_free(problem.set));
