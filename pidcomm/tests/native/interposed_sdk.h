@@ -6,6 +6,8 @@
 #include <dpu_transfer_matrix.h>
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 namespace interposed {
 
@@ -48,6 +50,23 @@ class CopiesAre {
   ~CopiesAre();
   CopiesAre(const CopiesAre &) = delete;
   CopiesAre &operator=(const CopiesAre &) = delete;
+};
+
+/// A call of dpu_launch, or of dpu_sync if it has no policy.
+struct SetCall {
+  struct dpu_rank_t *first_rank;  // null: the set is no set of ranks
+  std::optional<dpu_launch_policy_t> policy;
+};
+
+/// For its lifetime, records the calls of dpu_launch and dpu_sync.
+class CallsAreRecorded {
+ public:
+  CallsAreRecorded();
+  ~CallsAreRecorded();
+  CallsAreRecorded(const CallsAreRecorded &) = delete;
+  CallsAreRecorded &operator=(const CallsAreRecorded &) = delete;
+
+  std::vector<SetCall> calls() const;
 };
 
 }  // namespace interposed

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "interposed_sdk.h"
 #include "stream_cases.h"
 
 namespace {
@@ -75,6 +76,37 @@ TEST(HostPasses_RunWhileOtherRanksCompute) {
                   launch.begin_s < pass.end_s && pass.begin_s < launch.end_s;
   CHECK(overlaps != 0);
   CHECK_EQ(trace.is_mixed, is_over_sdk_access() ? 0u : 1u);
+}
+
+TEST(LaunchesRun_WhileTheHostPassOfTheNextRankBegins) {
+  Setting setting;
+  setting.reset();
+  const StreamPointer stream = stream_of(setting.set, kRanks);
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLREDUCE;
+  request.mask = "110";
+  request.bytes = kBytes;
+  request.type = PIDCOMM_INT32;
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, nullptr));
+  const interposed::CallsAreRecorded recorded;
+  ok(pidcomm_stream_execute(stream.get(), nullptr));  // the first: passes in recorded order
+  const std::vector<interposed::SetCall> calls = recorded.calls();
+  std::vector<std::size_t> launches;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (calls[i].policy) launches.push_back(i);
+  CHECK_EQ(launches.size(), std::size_t{kRanks});
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    const std::size_t launch = launches[rank];
+    CHECK(calls[launch].first_rank == setting.set.rank(rank));
+    CHECK_EQ(*calls[launch].policy, is_over_sdk_access() ? DPU_ASYNCHRONOUS : DPU_SYNCHRONOUS);
+    if (rank + 1 == kRanks) continue;
+    // The pass of the next rank begins with a dpu_sync of this rank.
+    CHECK(!calls.at(launch + 1).policy);
+    CHECK(calls.at(launch + 1).first_rank == setting.set.rank(rank + 1));
+  }
 }
 
 TEST(PlanOfAStream_HasTheCutsAndPiecesOfTheNextExecute) {
