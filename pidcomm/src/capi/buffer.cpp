@@ -184,8 +184,6 @@ int create(const pidcomm_hypercube *cube, const char *name, int type, pidcomm_bu
 
 }  // namespace
 
-extern "C" {
-
 int pidcomm_buffer_create(pidcomm_hypercube *cube, const char *name, size_t count, int type,
                           pidcomm_buffer **buffer) {
   return create(cube, name, type, buffer, [&](const ElementType &element) {
@@ -278,5 +276,3 @@ int pidcomm_buffer_run(pidcomm_hypercube *cube, int collective, const char *mask
     check(pidcomm_run(cube, &request, nullptr, nullptr));
   });
 }
-
-}  // extern "C"

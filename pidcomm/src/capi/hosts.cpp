@@ -132,7 +132,7 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
                             const pidcomm_machine *machine, char *json, size_t capacity,
                             size_t *length) {
   return guarded([&] {
-    require_text(json, capacity, length);
+    require_text(json, "json", capacity, length);
     const Hypercube whole = cube_of(axes, axis_len);
     if (whole.axes.size() < 2)
       fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", whole.axes.size(),

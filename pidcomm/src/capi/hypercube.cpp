@@ -1,4 +1,4 @@
-// The functions of pidcomm.h and audit.h.
+// The functions of pidcomm.h, except pidcomm_plan_json, and of audit.h.
 #include "capi/hypercube.h"
 
 #include <unistd.h>
@@ -63,8 +63,6 @@ pidcomm_trace end_of(pidcomm_pending **pending) {
 }
 
 }  // namespace
-
-extern "C" {
 
 #define PIDCOMM_STRING(x) PIDCOMM_STRING_(x)
 #define PIDCOMM_STRING_(x) #x
@@ -339,4 +337,16 @@ int pidcomm_sync(pidcomm_hypercube *cube) {
   });
 }
 
-}  // extern "C"
+int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read,
+                         size_t bytes_written, size_t src, size_t dst,
+                         const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
+  return guarded([&] {
+    require(cube, "cube");
+    require(seconds, "seconds");
+    require(bytes_moved, "bytes_moved");
+    const pidcomm_options given = received_options(options);
+    *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
+    *bytes_moved =
+        uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
+  });
+}

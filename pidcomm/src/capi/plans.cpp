@@ -1,4 +1,4 @@
-// The functions of model.h, and plans.
+// The functions of model.h, and pidcomm_plan_json.
 #include "capi/plans.h"
 
 #include <algorithm>
@@ -48,9 +48,9 @@ Hypercube cube_of(uint32_t axes, const uint32_t *axis_len) {
                        count == axes ? PeOrder::chips : PeOrder::foreach);
 }
 
-void require_text(const char *text, size_t capacity, const size_t *length) {
+void require_text(const char *text, const char *name, size_t capacity, const size_t *length) {
   require(length, "length");
-  if (capacity != 0) require(text, "json");
+  if (capacity != 0) require(text, name);
 }
 
 void deliver_text(const std::string &own, char *text, size_t capacity, size_t *length) {
@@ -69,7 +69,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
                       const pidcomm_options *options, int expand, char *json, size_t capacity,
                       size_t *length) {
   return guarded([&] {
-    require_text(json, capacity, length);
+    require_text(json, "json", capacity, length);
     const pidcomm_options given = received_options(options);
     const Hypercube cube = cube_of(axes, axis_len);
     const std::string text =
@@ -107,19 +107,5 @@ int pidcomm_use_machine(const pidcomm_machine *machine) {
   return guarded([&] {
     if (machine != nullptr) check_size(machine, "machine");
     use_machine(machine);
-  });
-}
-
-int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read,
-                         size_t bytes_written, size_t src, size_t dst,
-                         const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
-  return guarded([&] {
-    require(cube, "cube");
-    require(seconds, "seconds");
-    require(bytes_moved, "bytes_moved");
-    const pidcomm_options given = received_options(options);
-    *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
-    *bytes_moved =
-        uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
   });
 }

@@ -17,8 +17,9 @@ const Planner &planner();
 /// ERR_ARGUMENT (axis_len is null).
 Hypercube cube_of(uint32_t axes, const uint32_t *axis_len);
 
-/// Checks the arguments with which a caller receives a text; deliver_text fills them.
-void require_text(const char *text, size_t capacity, const size_t *length);
+/// Checks the arguments with which a caller receives a text of this name; deliver_text
+/// fills them.
+void require_text(const char *text, const char *name, size_t capacity, const size_t *length);
 void deliver_text(const std::string &own, char *text, size_t capacity, size_t *length);
 
 }  // namespace pidcomm

@@ -47,8 +47,6 @@ void require_apart(const void *to, size_t to_bytes, const char *name, const void
 
 }  // namespace
 
-extern "C" {
-
 size_t pidcomm_pool_own_bytes(uint32_t hosts) { return Pool::own_bytes(hosts); }
 
 int pidcomm_pool_open(const pidcomm_pool_settings *settings, pidcomm_pool **pool) {
@@ -174,5 +172,3 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
 int pidcomm_switch_run(const pidcomm_pool_settings *settings) {
   return guarded([&] { Pool(received(settings, "settings"), Pool::Role::network_switch).serve(); });
 }
-
-}  // extern "C"
