@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -37,12 +38,21 @@ struct CallWork {
   const CallStep *step;
 };
 
+using StreamWork = std::variant<LaunchWork, CollectiveWork, CombineWork, WriteWork, CallWork>;
+template <int kind, class Work>
+constexpr bool kIsWorkOf = std::is_same_v<std::variant_alternative_t<kind, StreamWork>, Work>;
+static_assert(kIsWorkOf<PIDCOMM_STREAM_LAUNCH, LaunchWork> &&
+              kIsWorkOf<PIDCOMM_STREAM_COLLECTIVE, CollectiveWork> &&
+              kIsWorkOf<PIDCOMM_STREAM_COMBINE, CombineWork> &&
+              kIsWorkOf<PIDCOMM_STREAM_WRITE, WriteWork> &&
+              kIsWorkOf<PIDCOMM_STREAM_CALL, CallWork>);
+
 /// A launch or a host pass on consecutive ranks.
 struct StreamPiece {
   std::size_t step = 0;
   uint32_t part = 0, parts = 1;
   uint32_t first_rank = 0, ranks = 0;
-  std::variant<LaunchWork, CollectiveWork, CombineWork, WriteWork, CallWork> work{};
+  StreamWork work{};
   bool uses_wram = false;       // launches, and work that writes variables or loads programs
   std::vector<ByteRange> mram;  // of each PE of the ranks
   std::vector<ByteRange> host;
