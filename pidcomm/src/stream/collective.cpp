@@ -12,11 +12,25 @@ bool may_load_program(const pidcomm_options &options) {
   switch (options.technique) {
     case PIDCOMM_TECHNIQUE_AUTO:
       return options.scratch_offset != 0;
-    case PIDCOMM_TECHNIQUE_DEFAULT:
-    case PIDCOMM_TECHNIQUE_TILE:
-    case PIDCOMM_TECHNIQUE_CONVENTIONAL:
-    case PIDCOMM_TECHNIQUE_BASELINE:
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
+  case code:                                            \
+    return (steps & PIDCOMM_STEP_PR) != 0;
+      PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    default:
       return false;
+  }
+}
+
+/// Whether the techniques of the options carry out a reduce and a broadcast.
+bool has_reduce_and_broadcast(const pidcomm_options &options) {
+  constexpr uint64_t both = 1u << PIDCOMM_REDUCE | 1u << PIDCOMM_BROADCAST;
+  switch (options.technique) {
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, ...) \
+  case code:                                                         \
+    return (uint64_t{collectives} & both) == both;
+    PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
     default:
       return true;
   }
@@ -66,7 +80,8 @@ bool is_cut_by_words(int collective) {
 CollectivePart::CollectivePart(const CollectiveStep &step, uint32_t part, uint32_t parts)
     : request(step.own_request()),
       plan(tile_plan(step, request)),
-      may_load_(may_load_program(step.options)) {
+      may_load_(may_load_program(step.options)),
+      has_passes_(has_reduce_and_broadcast(step.options)) {
   if (parts == 1) return;
   const uint64_t whole_stride = stride();
   request.bytes /= parts;
@@ -92,7 +107,7 @@ bool CollectivePart::is_cut_by_ranks(uint32_t groups) const {
 bool CollectivePart::is_combined(uint32_t groups) const {
   return plan.collective == PIDCOMM_ALLREDUCE && plan.mask.back() == '1' && plan.bytes != 0 &&
          plan.type.kind != ElementType::Kind::floating && request.operation == nullptr &&
-         plan.cube.axes.back().length % groups == 0 && !may_load_;
+         plan.cube.axes.back().length % groups == 0 && !may_load_ && has_passes_;
 }
 
 pidcomm_request CollectivePart::of_group(uint32_t group, uint32_t groups) const {

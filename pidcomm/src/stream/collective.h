@@ -30,7 +30,7 @@ struct CollectivePart {
 
  private:
   uint64_t stride() const;
-  bool may_load_;
+  bool may_load_, has_passes_;
 };
 
 }  // namespace pidcomm

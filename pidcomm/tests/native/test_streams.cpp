@@ -168,6 +168,35 @@ TEST(PiecesOfAStream_HaveTheKindsOfTheirSteps) {
   CHECK(counts == want);
 }
 
+TEST(TechniquesWithoutAPeProgram_AreCutByRanks) {
+  Setting setting;
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLREDUCE;
+  request.bytes = kBytes;
+  request.dst = kBytes;
+  request.type = PIDCOMM_INT32;
+  for (const auto &[technique, mask, pieces] : {std::tuple(PIDCOMM_TECHNIQUE_TREE, "110", 4u),
+                                                {PIDCOMM_TECHNIQUE_TREE, "111", 1u},
+                                                {PIDCOMM_TECHNIQUE_CONVENTIONAL, "111", 9u},
+                                                {PIDCOMM_TECHNIQUE_BASELINE, "110", 4u},
+                                                {PIDCOMM_TECHNIQUE_RING, "110", 1u}}) {
+    pidcomm_options options{};
+    options.technique = technique;
+    options.scratch_offset = kSlots * kBytes;
+    request.mask = mask;
+    setting.reset();
+    ok(pidcomm_run(setting.cube.get(), &request, &options, nullptr));
+    const Picture want = setting.mram.read(setting.cube);
+    setting.reset();
+    const StreamPointer stream = stream_of(setting.set, 4);
+    ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, &options, 1));
+    pidcomm_stream_trace trace{};
+    ok(pidcomm_stream_execute(stream.get(), &trace));
+    CHECK_EQ(trace.pieces, pieces);
+    CHECK_EQ(setting.mram.read(setting.cube).difference(setting.cube, want), "");
+  }
+}
+
 TEST(StreamOfASetWithAMissingPe_HasOneRankGroup) {
   power_up(2, {{1, 3, 4}});
   const DpuSet set = DpuSet::of_ranks(2);
