@@ -172,10 +172,12 @@ class Rows {
 /// enabled DPUs.
 class Hypercube : public Rows {
  public:
-  Hypercube(const DpuSet &set, Axes axis_len, std::uint32_t first = 0)
+  /// order: 0 or PIDCOMM_FOREACH_ORDER.
+  Hypercube(const DpuSet &set, Axes axis_len, std::uint32_t first = 0, std::uint32_t order = 0)
       : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
     const int status = pidcomm_hypercube_create_at(
-        set_, first, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &cube_);
+        set_, first, static_cast<std::uint32_t>(axis_len_.size()) | order, axis_len_.data(),
+        &cube_);
     if (status != PIDCOMM_OK)
       fail(std::string("pidcomm_hypercube_create_at: ") + pidcomm_last_error());
     struct dpu_set_t dpu;

@@ -1,9 +1,12 @@
 // Random streams, and their steps one after another.
 #pragma once
 
+#include <pidcomm/messages.h>
 #include <pidcomm/operators.h>
 #include <pidcomm/stream.h>
 
+#include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,6 +18,7 @@ namespace stream_cases {
 using namespace machine;
 
 constexpr std::size_t kBytes = 2048, kSlots = 5, kHostBuffers = 2;
+constexpr std::size_t kStrideBytes = 64;  // at most, beyond a host row
 constexpr std::uint32_t kRanks = 4, kNoPe = ~0u;
 constexpr int kStopped = 7;
 
@@ -54,8 +58,11 @@ struct Step {
   enum class Kind { launch, call, collective } kind = Kind::collective;
   std::uint32_t parts = 1;
   Job job{};
+  std::uint64_t window_base = 0;  // of `job`
   Call call{};
+  pidcomm_hypercube *cube = nullptr;
   std::string mask{};
+  std::vector<pidcomm_pe_message> messages{};
   pidcomm_request request{};
   std::optional<pidcomm_operator> operation{};
 };
@@ -77,23 +84,34 @@ inline StreamPointer stream_of(const DpuSet &set, std::uint32_t rank_groups) {
 
 /// Four ranks with the test's program, and host buffers.
 struct Setting {
-  Setting() : set((power_up(kRanks), DpuSet::of_ranks(kRanks))), cube(set, {16, 4, kRanks}) {
+  Setting()
+      : set((power_up(kRanks), DpuSet::of_ranks(kRanks))),
+        cube(set, {16, 4, kRanks}),
+        short_last_axis(set, {32, 4, 2}),
+        foreach_order(set, {8, 8, kRanks}, 0, PIDCOMM_FOREACH_ORDER) {
     load();
     mram.cover(0, kSlots * kBytes);
     mram.poison(cube, 1);
-    host_before.resize(cube.pes() * kBytes);
+    host_before.resize(cube.pes() * (kBytes + kStrideBytes));
     verify::fill_distinct(7, host_before.size(), host_before);
   }
   void load() const {
-    DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_STREAM_PROGRAM, nullptr));
+    DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_STREAM_PROGRAM, &program));
     ok(pidcomm_fill_variables(cube.get(), nullptr));
   }
   void reset() {
     mram.write(cube);
     for (Bytes &buffer : host) buffer = host_before;
   }
+  /// The window of a byte of the heap, by its place in MRAM.
+  std::uint64_t absolute_base() const {
+    struct dpu_symbol_t symbol{};
+    DPU_OK_OR_FAIL(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol));
+    return PIDCOMM_MRAM_WINDOW + symbol.address % kMramBytes;
+  }
   DpuSet set;
-  Hypercube cube;
+  mutable struct dpu_program_t *program = nullptr;
+  Hypercube cube, short_last_axis, foreach_order;  // the same PEs
   Picture mram;
   Bytes host_before, host[kHostBuffers];
 };
@@ -102,7 +120,8 @@ inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {
   const auto below = [&](std::size_t end) { return static_cast<std::uint32_t>(random() % end); };
   constexpr int kCollectives[] = {PIDCOMM_ALLTOALL,  PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
                                   PIDCOMM_ALLGATHER, PIDCOMM_SCATTER,        PIDCOMM_GATHER,
-                                  PIDCOMM_REDUCE,    PIDCOMM_BROADCAST};
+                                  PIDCOMM_REDUCE,    PIDCOMM_BROADCAST,      PIDCOMM_SCAN,
+                                  PIDCOMM_EXSCAN,    PIDCOMM_SENDRECV};
   constexpr int kTypes[] = {PIDCOMM_INT32, PIDCOMM_UINT64, PIDCOMM_FLOAT32};
   constexpr int kOps[] = {PIDCOMM_SUM, PIDCOMM_MIN, PIDCOMM_PROD};
   constexpr Step::Kind kKinds[] = {Step::Kind::launch,     Step::Kind::launch,
@@ -113,28 +132,41 @@ inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {
     Bytes &buffer = setting.host[below(kHostBuffers)];
     return buffer.data() + below(buffer.size() - kBytes + 1);
   };
+  const std::array cubes = {&setting.cube, &setting.short_last_axis, &setting.foreach_order};
   std::vector<Step> steps(1 + below(12));
   for (Step &step : steps) {
     step.kind = kKinds[below(std::size(kKinds))];
     const auto src = below(kSlots) * kBytes, dst = below(kSlots) * kBytes;
     step.job = {static_cast<std::uint32_t>(src), static_cast<std::uint32_t>(dst), kBytes,
                 below(1000), kNoPe};
+    step.window_base = below(4) == 0 ? setting.absolute_base() : 0;
+    step.cube = cubes[below(cubes.size())]->get();
     step.call = {part_of_host(), part_of_host(), static_cast<std::uint8_t>(below(256)), 0};
     step.mask = masks[below(masks.size())];
     pidcomm_request &request = step.request;
     request.collective = kCollectives[below(std::size(kCollectives))];
     request.bytes = kBytes;
-    request.src = src;
-    request.dst = dst;
+    request.src = step.window_base + src;
+    request.dst = step.window_base + dst;
     request.type = kTypes[below(std::size(kTypes))];
     request.op = kOps[below(std::size(kOps))];
     std::uint32_t groups = 0, group_pes = 0;
-    ok(pidcomm_groups(setting.cube.get(), step.mask.c_str(), &groups, &group_pes));
+    ok(pidcomm_groups(step.cube, step.mask.c_str(), &groups, &group_pes));
     const bool has_members =
         request.collective == PIDCOMM_SCATTER || request.collective == PIDCOMM_GATHER;
     const std::size_t buffer = below(kHostBuffers);
     request.host = setting.host[buffer].data();
-    request.host_bytes = kBytes * groups * (has_members ? group_pes : 1);
+    const std::size_t row_bytes = kBytes * (has_members ? group_pes : 1);
+    request.host_stride = below(3) == 0 ? row_bytes + below(2) * kStrideBytes : 0;
+    request.host_bytes = (groups - 1) * std::max(request.host_stride, row_bytes) + row_bytes;
+    if (request.collective == PIDCOMM_SENDRECV) {
+      const std::uint32_t pes = 64 * kRanks, distance = below(pes);
+      for (std::uint32_t pe = 0; pe < pes; ++pe)
+        step.messages.push_back({pe, (pe + distance) % pes, 0, 0, kBytes, 1, 0, 0});
+      request.dst = step.window_base + (src + kBytes) % (kSlots * kBytes);  // not in place
+      request.host_stride = 0;
+      request.host_bytes = step.messages.size() * sizeof step.messages[0];
+    }
     const bool has_parts =
         step.kind == Step::Kind::launch || request.collective == PIDCOMM_ALLREDUCE ||
         request.collective == PIDCOMM_REDUCE || request.collective == PIDCOMM_BROADCAST;
@@ -151,11 +183,20 @@ inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {
   return steps;
 }
 
-inline void run_in_order(const Setting &setting, const std::vector<Step> &steps) {
+/// The request of a collective; it points into the step.
+inline pidcomm_request request_of(Step &step) {
+  pidcomm_request request = step.request;
+  request.mask = step.mask.c_str();
+  if (step.operation) request.operation = &*step.operation;
+  if (!step.messages.empty()) request.mask = nullptr, request.host = step.messages.data();
+  return request;
+}
+
+inline void run_in_order(const Setting &setting, std::vector<Step> &steps) {
   const auto write = [&](const char *name, const void *data, std::size_t bytes) {
     DPU_OK_OR_FAIL(dpu_broadcast_to(setting.set.get(), name, 0, data, bytes, DPU_XFER_DEFAULT));
   };
-  for (const Step &step : steps) {
+  for (Step &step : steps) {
     if (step.kind == Step::Kind::launch) {
       const std::uint32_t whole[2] = {0, 1};
       write("job", &step.job, sizeof step.job);
@@ -165,22 +206,19 @@ inline void run_in_order(const Setting &setting, const std::vector<Step> &steps)
       Call call = step.call;
       combine(&call);
     } else {
-      pidcomm_request request = step.request;
-      request.mask = step.mask.c_str();
-      if (step.operation) request.operation = &*step.operation;
-      ok(pidcomm_run(setting.cube.get(), &request, nullptr, nullptr));
+      const pidcomm_request request = request_of(step);
+      ok(pidcomm_run(step.cube, &request, nullptr, nullptr));
     }
   }
 }
 
 /// declares: whether launches and calls name the memory that they use. The steps must outlive the
 /// stream.
-inline void record(pidcomm_stream *stream, const Setting &setting, std::vector<Step> &steps,
-                   bool declares) {
+inline void record(pidcomm_stream *stream, std::vector<Step> &steps, bool declares) {
   for (Step &step : steps) {
     if (step.kind == Step::Kind::launch) {
-      const pidcomm_access accesses[] = {{step.job.src, kBytes, 0, 1},
-                                         {step.job.dst, kBytes, 1, 1}};
+      const pidcomm_access accesses[] = {{step.window_base + step.job.src, kBytes, 0, 1},
+                                         {step.window_base + step.job.dst, kBytes, 1, 1}};
       ok(pidcomm_stream_write(stream, "job", &step.job, sizeof step.job));
       ok(pidcomm_stream_launch(stream, accesses, declares ? 2 : 0, step.parts, "part"));
     } else if (step.kind == Step::Kind::call) {
@@ -188,12 +226,12 @@ inline void record(pidcomm_stream *stream, const Setting &setting, std::vector<S
                                                    {step.call.to, kBytes, 1}};
       ok(pidcomm_stream_call(stream, combine, &step.call, ranges, declares ? 2 : 0));
     } else {
-      pidcomm_request request = step.request;
+      pidcomm_request request = request_of(step);
       const std::string mask = step.mask;  // the stream copies mask and operator
-      request.mask = mask.c_str();
+      if (request.mask != nullptr) request.mask = mask.c_str();
       const std::optional<pidcomm_operator> operation = step.operation;
       if (operation) request.operation = &*operation;
-      ok(pidcomm_stream_run(stream, setting.cube.get(), &request, nullptr, step.parts));
+      ok(pidcomm_stream_run(stream, step.cube, &request, nullptr, step.parts));
     }
   }
 }
@@ -238,7 +276,7 @@ inline void run_random(Setting &setting, std::uint64_t seed) {
   const auto error = seed % 3 == 0 ? break_one(broken, random) : std::nullopt;
   const StreamPointer faulty = stream_of(setting.set, rank_groups);
   if (error) {
-    record(faulty.get(), setting, broken, declares);
+    record(faulty.get(), broken, declares);
     const int status = pidcomm_stream_execute(faulty.get(), nullptr);
     const std::string sentence = pidcomm_last_error();
     const bool is_call = sentence.find("function") != std::string::npos;
@@ -251,7 +289,7 @@ inline void run_random(Setting &setting, std::uint64_t seed) {
   const bool runs_again = error && error->second.find("function") != std::string::npos;
   StreamPointer own = stream_of(setting.set, rank_groups);
   pidcomm_stream *const stream = runs_again ? faulty.get() : own.get();
-  if (!runs_again) record(stream, setting, steps, declares);
+  if (!runs_again) record(stream, steps, declares);
   for (int run = 0; run < (rank_groups == 0 ? 5 : 2); ++run) {
     setting.reset();
     pidcomm_stream_trace trace{};

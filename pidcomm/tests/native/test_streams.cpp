@@ -34,7 +34,7 @@ TEST(PiecesOfATimeline_DoNotShareRanksAtTheSameTime) {
   std::vector<Step> steps[4];
   for (std::vector<Step> &own : steps) {
     own = random_steps(setting, random);
-    record(stream.get(), setting, own, true);
+    record(stream.get(), own, true);
   }
   pidcomm_stream_trace trace{};
   ok(pidcomm_stream_execute(stream.get(), &trace));
@@ -60,12 +60,13 @@ TEST(HostPasses_RunWhileOtherRanksCompute) {
   std::vector<Step> steps(2);
   steps[0].kind = Step::Kind::launch;
   steps[0].job = {0, 0, kBytes, 3, kNoPe};
+  steps[1].cube = setting.cube.get();
   steps[1].mask = "110";
   steps[1].request.collective = PIDCOMM_ALLREDUCE;
   steps[1].request.bytes = kBytes;
   steps[1].request.type = PIDCOMM_INT32;
   steps[1].request.op = PIDCOMM_SUM;
-  for (int i = 0; i < 3; ++i) record(stream.get(), setting, steps, true);
+  for (int i = 0; i < 3; ++i) record(stream.get(), steps, true);
   pidcomm_stream_trace trace{};
   ok(pidcomm_stream_execute(stream.get(), &trace));
   std::size_t overlaps = 0;
@@ -116,7 +117,7 @@ TEST(PlanOfAStream_HasTheCutsAndPiecesOfTheNextExecute) {
   std::vector<Step> steps = random_steps(setting, random);
   for (const std::uint32_t rank_groups : {0u, 1u, 2u}) {
     const StreamPointer stream = stream_of(setting.set, rank_groups);
-    record(stream.get(), setting, steps, true);
+    record(stream.get(), steps, true);
     for (int run = 0; run < 5; ++run) {
       pidcomm_stream_trace plan{}, trace{};
       ok(pidcomm_stream_plan(stream.get(), &plan));
@@ -230,7 +231,7 @@ TEST(FaultOfAPe_EndsTheStreamAndNamesStepAndPe) {
     steps.push_back(faulty);
     for (int i = 0; i < 3; ++i) steps.push_back(steps.front());
     const StreamPointer stream = stream_of(setting.set, 2);
-    record(stream.get(), setting, steps, true);
+    record(stream.get(), steps, true);
     check_refused(pidcomm_stream_execute(stream.get(), nullptr), PIDCOMM_ERR_DEVICE,
                   "(PE " + std::to_string(pe) + ") is in fault");
     check_refused(pidcomm_stream_execute(stream.get(), nullptr), PIDCOMM_ERR_DEVICE, "in fault");
