@@ -1,5 +1,5 @@
 // The functions of stream.h.
-#include "stream/stream.h"
+#include "capi/stream.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,10 +8,6 @@
 #include "base/sized.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
-
-struct pidcomm_stream {
-  pidcomm::Stream stream;
-};
 
 using namespace pidcomm;
 

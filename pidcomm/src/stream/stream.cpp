@@ -91,6 +91,7 @@ pidcomm_stream_trace Stream::execute() {
   wait_for_set(set_, placement_);
   CutStream &stream = cutter().next();
   find_executors(stream.graph);
+  if (before_run_) before_run_(stream);
   const std::unique_ptr<PieceRunner> runner =
       device_runner(stream.graph, set_, placement_, is_cancelled_);
   try {

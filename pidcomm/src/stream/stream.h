@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "exec/executor.h"
@@ -38,6 +40,8 @@ class Stream {
   void cancel() { is_cancelled_ = true; }
   pidcomm_stream_trace plan();
   const std::vector<pidcomm_stream_piece> &timeline() const { return timeline_; }
+  /// For tests: calls `function` before each run of pieces. It may change their schedule.
+  void before_runs(std::function<void(CutStream &)> function) { before_run_ = std::move(function); }
 
  private:
   void record(StreamStep step);
@@ -57,6 +61,7 @@ class Stream {
   std::vector<pidcomm_stream_piece> timeline_;
   std::atomic<bool> is_cancelled_ = false;
   static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
+  std::function<void(CutStream &)> before_run_{};
 };
 
 }  // namespace pidcomm

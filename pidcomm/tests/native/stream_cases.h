@@ -130,7 +130,7 @@ inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {
   const std::vector<std::string> masks = masks_of(3);
   const auto part_of_host = [&] {
     Bytes &buffer = setting.host[below(kHostBuffers)];
-    return buffer.data() + below(buffer.size() - kBytes + 1);
+    return buffer.data() + below(below(2) == 0 ? kBytes : buffer.size() - kBytes + 1);
   };
   const std::array cubes = {&setting.cube, &setting.short_last_axis, &setting.foreach_order};
   std::vector<Step> steps(1 + below(12));
@@ -263,7 +263,9 @@ inline std::optional<std::pair<std::string, std::string>> break_one(std::vector<
 
 /// Runs random steps one after another and as a stream: with given cuts or planned ones, twice or
 /// more, and at times first with an error in one of the steps. Fails unless all bytes are equal.
-inline void run_random(Setting &setting, std::uint64_t seed) {
+/// prepare: called with the stream before its runs.
+inline void run_random(Setting &setting, std::uint64_t seed,
+                       const std::function<void(pidcomm_stream *)> &prepare = nullptr) {
   std::mt19937 random(static_cast<std::uint32_t>(seed));
   setting.reset();
   std::vector<Step> steps = random_steps(setting, random);
@@ -290,6 +292,7 @@ inline void run_random(Setting &setting, std::uint64_t seed) {
   StreamPointer own = stream_of(setting.set, rank_groups);
   pidcomm_stream *const stream = runs_again ? faulty.get() : own.get();
   if (!runs_again) record(stream, steps, declares);
+  if (prepare) prepare(stream);
   for (int run = 0; run < (rank_groups == 0 ? 5 : 2); ++run) {
     setting.reset();
     pidcomm_stream_trace trace{};
