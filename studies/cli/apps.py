@@ -55,6 +55,8 @@ COLUMNS = (
     Column("comm. gain", "{communication:>10}", is_wide=True),
     Column("gain", "{gain:>7}"),
     Column("over CPU", "{over_cpu:>8}"),
+    Column("steps_us", "{steps:>10}", is_wide=True),
+    Column("stream_us", "{streams:>10}", is_wide=True),
     Column("stream", "{stream:>8}"),
     Column("wrong", "{0.wrong:>5}"),
     Column("source", "{0.source:<6}", is_wide=True),
@@ -250,8 +252,8 @@ def _header(problem: Application, options: Options, facts: Mapping[str, Any]) ->
     yield (
         f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the"
         " collectives; over CPU is the speed-up of total + assumed_us over the CPUs; stream is"
-        " the speed-up of streams over the same steps one after another (mixed); wrong is the"
-        " number of wrong elements in the result"
+        " steps_us / stream_us, the speed-up of streams over the same steps one after another"
+        " (mixed); wrong is the number of wrong elements in the result"
     )
 
 
@@ -267,6 +269,8 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
             "communication": _gain(row.communication_speed_up),
             "gain": _gain(row.speed_up),
             "over_cpu": _gain(row.cpu_speed_up),
+            "steps": _us(row.steps_us),
+            "streams": _us(row.stream_us),
             "stream": _gain(row.stream_speed_up),
         }
         results.text(lines.line(row, **fields), style="red" if row.wrong else None)
@@ -278,6 +282,10 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
             results.text(lines.line(row, phase, share=share))
     setup = format_duration(1e-6 * min(row.setup_us for row in rows))
     results.text(f"# data placed before the run, not in the totals: {setup} measured")
+
+
+def _us(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
 
 
 def _gain(value: float | None) -> str:
