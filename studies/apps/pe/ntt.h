@@ -281,8 +281,8 @@ static inline void ntt_multiply(const struct ntt_step *last, const struct ntt_li
       if (i % (1u << log_piece) == 0) {
         const uint32_t limb = min_of((at + i) % block >> log_piece, limbs->count - 1);
         const uint32_t modulus_at = ntt_modulus(limbs, limb);
-        read_heap(last->tables + (modulus_at * FACTOR_BYTES << (last->log_k + last->log_size)), &modulus,
-                  FACTOR_BYTES);
+        read_heap(last->tables + (modulus_at * FACTOR_BYTES << (last->log_k + last->log_size)),
+                  &modulus, FACTOR_BYTES);
       }
       x[i] = reduced(product(x[i], y[i], &modulus), modulus.value, PRODUCT_LIMIT);
     }
