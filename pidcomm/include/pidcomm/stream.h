@@ -87,8 +87,9 @@ PIDCOMM_API void pidcomm_stream_destroy(pidcomm_stream *stream);
  * the program, unless it is NULL. P is `parts`, or a divisor of it if the stream plans the cuts.
  * Keep the program loaded until the last execute. Errors: ERR_ARGUMENT (a pointer is null, parts is
  * 0, the program has no such variable or it has not 8 bytes, parts is not 1 and part_variable is
- * NULL), ERR_SIZE (the bytes of a cut access are not divisible by 8 * parts, of another not by 8),
- * ERR_WINDOW, ERR_DEVICE (a PE has no program). */
+ * NULL, the stream has a call whose technique may load a program), ERR_SIZE (the bytes of a cut
+ * access are not divisible by 8 * parts, of another not by 8), ERR_WINDOW, ERR_DEVICE (a PE has no
+ * program, or another than at an earlier launch or write). */
 PIDCOMM_API int pidcomm_stream_launch(pidcomm_stream *stream, const pidcomm_access *accesses,
                                       size_t count, uint32_t parts, const char *part_variable);
 
@@ -98,14 +99,16 @@ PIDCOMM_API int pidcomm_stream_launch(pidcomm_stream *stream, const pidcomm_acce
  * operator must exist until the last execute. The operator may read all host memory, so the call
  * waits for earlier steps that write any. Errors: those of pidcomm_validate,
  * ERR_SHAPE (the hypercube has not all PEs of the set), ERR_ARGUMENT (parts is 0, or not 1 for
- * another collective), ERR_SIZE (8 * parts does not divide `bytes`). */
+ * another collective; the stream has launches or writes, and the technique may load a program),
+ * ERR_SIZE (8 * parts does not divide `bytes`). */
 PIDCOMM_API int pidcomm_stream_run(pidcomm_stream *stream, pidcomm_hypercube *cube,
                                    const pidcomm_request *request, const pidcomm_options *options,
                                    uint32_t parts);
 
 /* Records a write of `bytes` bytes to the WRAM variable `name` of every PE; copies `data` now.
  * Errors: ERR_ARGUMENT (a pointer is null, the program has no such variable in WRAM), ERR_SIZE
- * (bytes is not divisible by 4, or the variable is smaller), ERR_DEVICE. */
+ * (bytes is not divisible by 4, or the variable is smaller), and ERR_ARGUMENT and ERR_DEVICE as for
+ * launches. */
 PIDCOMM_API int pidcomm_stream_write(pidcomm_stream *stream, const char *name, const void *data,
                                      size_t bytes);
 
@@ -121,7 +124,8 @@ PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void
  * their end. Later steps append to the stream, and another
  * call runs all of them again. If a piece fails, starts no other piece, waits for running launches,
  * and returns the error; the sentence begins with the number of the step. If `trace` is not NULL,
- * stores the times. */
+ * stores the times. Errors: those of the steps; ERR_ARGUMENT (stream is null), ERR_DEVICE (a PE is
+ * in fault, or its program is not that of launches and writes), ERR_FUNCTION, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace);
 
 /* Makes the execute that now runs start no other piece: it waits for running launches and the

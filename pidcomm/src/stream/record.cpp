@@ -1,9 +1,11 @@
 // The recording calls of a stream.
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "exec/device.h"
+#include "exec/pe_reorder.h"
 #include "plan/window.h"
 #include "stream/collective.h"
 #include "stream/stream.h"
@@ -33,6 +35,46 @@ void Stream::record(StreamStep step) {
   cutter_.reset();
 }
 
+/// Throws unless launches and writes can use the programs of the PEs: those of earlier ones.
+void Stream::require_program() const {
+  if (may_load_)
+    fail(PIDCOMM_ERR_ARGUMENT,
+         "a collective of the stream may replace the program of launches and writes");
+  const struct dpu_program_t *before = nullptr;
+  for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe) {
+    struct dpu_program_t *const own = dpu_get_program(placement_.dpus[pe]);
+    if (pe == 0 || own != before) {
+      before = own;
+      if (has_reorder_program(placement_.dpus[pe]))
+        fail(PIDCOMM_ERR_DEVICE,
+             "a collective has replaced the program of these PEs by its program that reorders "
+             "blocks; load yours again, and record the steps again");
+    }
+    if (!programs_.empty() && own != programs_[pe])
+      fail(PIDCOMM_ERR_DEVICE, "PE ", pe,
+           " has loaded another program since a launch or a write was recorded; record the steps again");
+  }
+}
+
+/// Records a launch or a write.
+void Stream::record_on_program(StreamStep step) {
+  std::vector<struct dpu_program_t *> programs;
+  for (struct dpu_t *const dpu : placement_.dpus) programs.push_back(dpu_get_program(dpu));
+  record(std::move(step));
+  programs_ = std::move(programs);
+}
+
+/// Offsets of requests begin at the heap base of the program that is now loaded.
+void Stream::update_heap_base() {
+  std::optional<uint64_t> base;
+  for (StreamStep &step : steps_) {
+    auto *const own = std::get_if<CollectiveStep>(&step);
+    if (own == nullptr) continue;
+    if (!base) base = heap_base_.of(placement_);
+    if (std::exchange(own->heap_base, *base) != *base) cutter_.reset();
+  }
+}
+
 void Stream::launch(const std::vector<pidcomm_access> &accesses, uint32_t parts,
                     const char *part_variable) {
   if (parts == 0) fail(PIDCOMM_ERR_ARGUMENT, "parts is 0; a launch has at least 1 part");
@@ -41,6 +83,8 @@ void Stream::launch(const std::vector<pidcomm_access> &accesses, uint32_t parts,
   for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe)
     if (dpu_get_program(placement_.dpus[pe]) == nullptr)
       fail(PIDCOMM_ERR_DEVICE, "PE ", pe, " has no program to launch");
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  require_program();
   LaunchStep step{{}, parts};
   if (part_variable != nullptr) {
     step.part_variable = {symbol_of(placement_, part_variable), part_variable};
@@ -60,10 +104,12 @@ void Stream::launch(const std::vector<pidcomm_access> &accesses, uint32_t parts,
     step.accesses.push_back(
         {{begin, begin + access.bytes, access.writes != 0}, access.is_cut != 0});
   }
-  record(std::move(step));
+  record_on_program(std::move(step));
 }
 
 void Stream::write(const char *name, const void *data, std::size_t bytes) {
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  require_program();
   const struct dpu_symbol_t symbol = symbol_of(placement_, name);
   if (symbol.address >= kMramAddress)
     fail(PIDCOMM_ERR_ARGUMENT, "variable ", name, " is not in WRAM");
@@ -71,7 +117,7 @@ void Stream::write(const char *name, const void *data, std::size_t bytes) {
     fail(PIDCOMM_ERR_SIZE, "bytes (", bytes, ") must be a multiple of 4 and at most the ",
          symbol.size, " bytes of variable ", name);
   const auto *const begin = static_cast<const std::byte *>(data);
-  record(WriteStep{{symbol, name}, {begin, begin + bytes}});
+  record_on_program(WriteStep{{symbol, name}, {begin, begin + bytes}});
 }
 
 void Stream::call(int (*function)(void *), void *context,
@@ -100,11 +146,16 @@ void Stream::run(Executor &executor, const pidcomm_request &request, const pidco
          kWordBytes * parts, ")");
   CollectiveStep step{&executor, request, {}, options, parts, executor.heap_base_now()};
   step.copy_borrowed();
+  bool may_load = false;
   for (const uint32_t cuts : {1u, parts}) {
     const CollectivePart last(step, cuts - 1, cuts);
     check_host(last.plan, last.request);
+    may_load = last.may_load();
   }
+  if (may_load && !programs_.empty())
+    fail(PIDCOMM_ERR_ARGUMENT, "the technique may replace the program of launches and writes");
   record(std::move(step));
+  may_load_ = may_load_ || may_load;
 }
 
 }  // namespace pidcomm

@@ -89,6 +89,8 @@ pidcomm_stream_trace Stream::execute() {
   is_cancelled_ = false;
   calls_.lock(RankLocks::Mode::exclusive);  // waits for earlier calls
   wait_for_set(set_, placement_);
+  if (!programs_.empty()) require_program();
+  update_heap_base();
   CutStream &stream = cutter().next();
   find_executors(stream.graph);
   if (before_run_) before_run_(stream);

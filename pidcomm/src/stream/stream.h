@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/device.h"
 #include "exec/executor.h"
 #include "exec/placement.h"
 #include "exec/rank_locks.h"
@@ -45,6 +46,9 @@ class Stream {
 
  private:
   void record(StreamStep step);
+  void require_program() const;
+  void record_on_program(StreamStep step);
+  void update_heap_base();
   StreamCutter &cutter();
   void find_executors(StreamGraph &graph);
   pidcomm_stream_trace fill_timeline(const CutStream &stream);
@@ -55,6 +59,9 @@ class Stream {
   Placement placement_;       // of all PEs of the set
   RankLocks calls_;           // of its ranks
   StreamSteps steps_;
+  std::vector<struct dpu_program_t *> programs_;  // of launches and writes, by PE; empty: none
+  bool may_load_ = false;                         // a collective may load a program
+  KeptHeapBase heap_base_;
   GroupExecutors executors_;
   StreamPrices prices_;
   std::optional<StreamCutter> cutter_;  // of all steps; nothing: steps have been recorded since

@@ -136,6 +136,45 @@ TEST(Launches_TakeTheLaunchCostOfTheMachineInUse) {
   ok(pidcomm_use_machine(nullptr));
 }
 
+TEST(LaunchesAndWrites_RequireTheProgramOfTheirRecording) {
+  Setting setting;
+  setting.reset();
+  const Job job{0, 0, kBytes, 3, kNoPe};
+  pidcomm_request request = request_of(PIDCOMM_ALLTOALL, "100", kBytes);
+  request.dst = kBytes;
+  pidcomm_options options{};
+  options.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  options.scratch_offset = 1 << 20;
+  pidcomm_hypercube *const cube = setting.cube.get();
+  const StreamPointer launches = stream_of(setting.set, 2), writes = stream_of(setting.set, 2);
+  ok(pidcomm_stream_launch(launches.get(), nullptr, 0, 1, nullptr));
+  ok(pidcomm_stream_write(writes.get(), "job", &job, sizeof job));
+  const auto check_all = [&](const std::string &sentence) {
+    for (pidcomm_stream *stream : {launches.get(), writes.get()}) {
+      check_refused(pidcomm_stream_execute(stream, nullptr), PIDCOMM_ERR_DEVICE, sentence);
+      check_refused(pidcomm_stream_write(stream, "job", &job, sizeof job), PIDCOMM_ERR_DEVICE,
+                    sentence);
+      check_refused(pidcomm_stream_launch(stream, nullptr, 0, 1, nullptr), PIDCOMM_ERR_DEVICE,
+                    sentence);
+    }
+  };
+  for (pidcomm_stream *stream : {launches.get(), writes.get()})
+    check_refused(pidcomm_stream_run(stream, cube, &request, &options, 1), PIDCOMM_ERR_ARGUMENT,
+                  "may replace the program");
+  ok(pidcomm_run(cube, &request, &options, nullptr));
+  check_all("a collective has replaced the program");
+  const StreamPointer loading = stream_of(setting.set, 2);
+  check_refused(pidcomm_stream_write(loading.get(), "job", &job, sizeof job), PIDCOMM_ERR_DEVICE,
+                "a collective has replaced the program");
+  ok(pidcomm_stream_run(loading.get(), cube, &request, &options, 1));
+  ok(pidcomm_stream_execute(loading.get(), nullptr));
+  DPU_OK_OR_FAIL(dpu_load(setting.set.get(), PIDCOMM_OTHER_TEST_PROGRAM, nullptr));
+  check_all("PE 0 has loaded another program since");
+  check_refused(pidcomm_stream_launch(loading.get(), nullptr, 0, 1, nullptr), PIDCOMM_ERR_ARGUMENT,
+                "may replace the program");
+  ok(pidcomm_stream_execute(loading.get(), nullptr));
+}
+
 struct Note {
   std::string *notes;
   char note;
