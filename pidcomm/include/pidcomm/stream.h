@@ -10,6 +10,9 @@
  * launches or writes of variables on the same rank, or if both are functions. So the results are
  * those of the steps in their recorded order, bit by bit.
  *
+ * A stream has at most 65,536 pieces, where an allreduce counts its parts times twice the rank
+ * groups plus 1. A recording call beyond this limit returns ERR_ARGUMENT.
+ *
  * The calls of a stream, except pidcomm_stream_cancel, are for one thread at a time. While
  * pidcomm_stream_execute runs, no other thread may use the set. */
 #ifndef PIDCOMM_STREAM_H
@@ -53,8 +56,9 @@ typedef enum pidcomm_stream_kind { PIDCOMM_STREAM_KINDS(PIDCOMM_ROW) } pidcomm_s
 typedef struct pidcomm_stream_trace {
   PIDCOMM_SIZE(struct pidcomm_stream_trace);
   double seconds_total;
-  double seconds_host; /* the host moved bytes, started launches or ran functions */
-  double seconds_pes;  /* PEs ran after at least one start of a launch */
+  double seconds_host;  /* the host moved bytes, started launches or ran functions */
+  double seconds_pes;   /* PEs ran after at least one start of a launch */
+  double seconds_setup; /* until the first piece: waiting for earlier work, choosing cuts */
   size_t pieces;
   size_t is_mixed; /* 1 on emulated DIMMs: a launch takes the modelled time of its PEs and the
                       launch cost of the machine in use (<pidcomm/model.h>: pe.launch_us, and

@@ -1,6 +1,7 @@
 #include "stream/cuts.h"
 
 #include <algorithm>
+#include <new>
 
 namespace pidcomm {
 
@@ -27,8 +28,13 @@ std::vector<PieceSeconds> prices_of(const StreamGraph &graph, StreamPrices &pric
 
 }  // namespace
 
+double CutStream::predicted_s(StreamPrices &prices) {
+  return prices_of(graph, prices) == seconds_ ? predicted_s_ : predict(prices);
+}
+
 double CutStream::predict(StreamPrices &prices) {
-  const std::vector<PieceSeconds> seconds = prices_of(graph, prices);
+  seconds_ = prices_of(graph, prices);
+  const std::vector<PieceSeconds> &seconds = seconds_;
   const auto run = [&](PassOrder order, bool keeps_host_busy) {
     schedule.set_policy(policy_of(order, graph, seconds, keeps_host_busy));
     PricedRunner runner(seconds);
@@ -45,7 +51,8 @@ double CutStream::predict(StreamPrices &prices) {
       for (const bool keeps : {false, true})
         if (const double total_s = run(order, keeps); total_s < best_s * kFewerSeconds)
           best = order, best_keeps = keeps, best_s = total_s;
-  return run(best, best_keeps);
+  predicted_s_ = run(best, best_keeps);
+  return predicted_s_;
 }
 
 StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint32_t ranks,
@@ -116,7 +123,12 @@ StreamCutter::Candidate &StreamCutter::choose() {
   if (trials_ < kMostTrials)
     for (Candidate &each : candidates_) {
       if (each.runs != 0) continue;
-      const double predicted_s = stream_of(each).predict(prices_);
+      double predicted_s = 0;
+      try {
+        predicted_s = stream_of(each).predicted_s(prices_);
+      } catch (const std::bad_alloc &) {
+        continue;  // the host lacks memory for these cuts
+      }
       if (predicted_s >= shortest_s) continue;
       shortest_s = predicted_s;
       trial_ = &each;

@@ -19,10 +19,16 @@ struct CutStream {
   /// Chooses the policy of the schedule with the shortest predicted total, and leaves the predicted
   /// times in the schedule. Returns the total.
   double predict(StreamPrices &prices);
+  /// Returns the same total; does not predict again if the prices are the same.
+  double predicted_s(StreamPrices &prices);
 
   StreamCuts cuts;
   StreamGraph graph;
   PieceSchedule schedule;
+
+ private:
+  std::vector<PieceSeconds> seconds_;  // of the last prediction
+  double predicted_s_ = 0;
 };
 
 /// Chooses the cuts of each run. The first two runs are uncut. Then it tries at most 6 cuts: each

@@ -77,6 +77,9 @@ class StreamGraph {
   /// piece that is not yet ordered before it.
   void add(StreamPiece piece);
 
+  /// Frees what only `add` needs. After it, no piece can be added.
+  void finish() { all_before_ = {}; }
+
   const std::vector<StreamPiece> &pieces() const { return pieces_; }
   std::vector<StreamPiece> &pieces() { return pieces_; }
   /// The number of pieces that must end before a piece begins, and the pieces that wait for its

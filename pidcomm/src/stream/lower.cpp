@@ -14,6 +14,8 @@ namespace pidcomm {
 namespace {
 
 constexpr ByteRange kAllMram{0, kMramBytes, true};
+/// Of all rows of a stream that the host combines; other allreduces wait for all ranks.
+constexpr uint64_t kMostRowBytes = uint64_t{256} << 20;
 /// Of an operator of the program, whose context is unknown.
 constexpr ByteRange kReadsAllHost{0, std::numeric_limits<uint64_t>::max(), false};
 
@@ -84,10 +86,18 @@ class Lowering {
   void add(const CollectiveStep &step) {
     const CollectivePart part(step, part_, parts_);
     const uint32_t groups = cuts_.rank_groups;
-    if (groups != 1 && part.is_combined(groups))
+    if (groups != 1 && part.is_combined(groups) && has_memory_for_rows(part.plan))
       add_combined(step, part);
     else
       add_passes(step, part, groups != 1 && part.is_cut_by_ranks(groups) ? groups : 1);
+  }
+
+  /// Whether the rows that the host combines stay below the limit of a stream; then counts them.
+  bool has_memory_for_rows(const Plan &plan) {
+    const uint64_t bytes = plan.grouping.groups * plan.bytes * cuts_.rank_groups;
+    if (bytes > kMostRowBytes - row_bytes_) return false;
+    row_bytes_ += bytes;
+    return true;
   }
 
   void add_passes(const CollectiveStep &step, const CollectivePart &part, uint32_t groups) {
@@ -145,6 +155,7 @@ class Lowering {
   const uint32_t ranks_;
   std::size_t step_ = 0;
   uint32_t part_ = 0, parts_ = 1;
+  uint64_t row_bytes_ = 0;
 };
 
 }  // namespace
@@ -152,6 +163,7 @@ class Lowering {
 StreamGraph lower(const StreamSteps &steps, StreamCuts cuts, uint32_t ranks) {
   Lowering lowering(cuts, ranks);
   for (std::size_t step = 0; step < steps.size(); ++step) lowering.add(step, steps[step]);
+  lowering.graph.finish();
   return std::move(lowering.graph);
 }
 

@@ -12,6 +12,12 @@
 
 namespace pidcomm {
 
+namespace {
+
+constexpr uint64_t kMostPieces = 65536;  // time and memory of the graph grow with the square
+
+}  // namespace
+
 Stream::Stream(struct dpu_set_t set, uint32_t rank_groups)
     : set_(set),
       rank_groups_(rank_groups),
@@ -31,7 +37,13 @@ Stream::Stream(struct dpu_set_t set, uint32_t rank_groups)
 }
 
 void Stream::record(StreamStep step) {
+  // The stream chooses planned cuts with fewer pieces; its first runs have one for each step.
+  const uint64_t pieces = pieces_ + (rank_groups_ == 0 ? 1 : most_pieces(step, rank_groups_));
+  if (pieces > kMostPieces)
+    fail(PIDCOMM_ERR_ARGUMENT, "with ", rank_groups_, " rank groups, steps 0 to ", steps_.size(),
+         " may have ", pieces, " pieces; a stream has at most ", kMostPieces);
   steps_.push_back(std::move(step));
+  pieces_ = pieces;
   cutter_.reset();
 }
 
@@ -52,7 +64,8 @@ void Stream::require_program() const {
     }
     if (!programs_.empty() && own != programs_[pe])
       fail(PIDCOMM_ERR_DEVICE, "PE ", pe,
-           " has loaded another program since a launch or a write was recorded; record the steps again");
+           " has loaded another program since a launch or a write was recorded; record the steps "
+           "again");
   }
 }
 

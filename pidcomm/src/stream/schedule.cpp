@@ -57,6 +57,7 @@ void PieceSchedule::find_launches() {
 void PieceSchedule::reset() {
   for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->clear();
   std::fill(is_busy_.begin(), is_busy_.end(), false);
+  std::fill(is_kept_.begin(), is_kept_.end(), false);
   launches_left_ = launches_before_;
   for (std::size_t piece = 0; piece < times_.size(); ++piece) {
     before_.push_back(graph_.before(piece));

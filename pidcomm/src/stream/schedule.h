@@ -14,6 +14,7 @@ namespace pidcomm {
 /// Seconds of the host, then, of a launch, of the PEs.
 struct PieceSeconds {
   double host = 0, pes = 0;
+  bool operator==(const PieceSeconds &) const = default;
 };
 
 /// Carries out pieces, or only computes their times.

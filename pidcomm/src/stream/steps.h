@@ -79,4 +79,13 @@ inline uint32_t parts_of(const StreamStep &step) {
   return launch != nullptr ? launch->parts : collective != nullptr ? collective->parts : 1;
 }
 
+/// An upper limit of the pieces of a step with all its parts. Of an allreduce that the host
+/// combines: a reduce and a broadcast of each rank group, and the combination.
+inline uint64_t most_pieces(const StreamStep &step, uint32_t rank_groups) {
+  if (std::holds_alternative<CallStep>(step)) return 1;
+  const uint64_t groups = rank_groups;
+  const bool is_combined = std::holds_alternative<CollectiveStep>(step) && groups != 1;
+  return parts_of(step) * (is_combined ? 2 * groups + 1 : groups);
+}
+
 }  // namespace pidcomm

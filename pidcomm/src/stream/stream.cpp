@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "exec/clock.h"
 #include "exec/device.h"
 #include "rank_access/rank_access.h"
 #include "stream/device_runner.h"
@@ -50,8 +51,9 @@ StreamCutter &Stream::cutter() {
   return *cutter_;
 }
 
-/// Lists the pieces of the last run or prediction in the order of their begins.
-pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
+/// Lists the pieces of the last run or prediction in the order of their begins. setup_s: before
+/// the first.
+pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream, double setup_s) {
   std::vector<std::size_t> numbers = stream.schedule.ended();
   const auto key = [&](std::size_t number) {
     const StreamPiece &piece = stream.graph.pieces()[number];
@@ -64,10 +66,13 @@ pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
   for (const std::size_t number : numbers) {
     const StreamPiece &piece = stream.graph.pieces()[number];
     const PieceTimes &times = stream.schedule.times()[number];
-    timeline_.push_back({piece.step, piece.part, piece.first_rank, piece.ranks, times.begin_s,
-                         times.end_s, piece.kind()});
+    timeline_.push_back({piece.step, piece.part, piece.first_rank, piece.ranks,
+                         setup_s + times.begin_s, setup_s + times.end_s, piece.kind()});
   }
-  return trace_of(stream, numbers);
+  pidcomm_stream_trace trace = trace_of(stream, numbers);
+  trace.seconds_setup = setup_s;
+  trace.seconds_total += setup_s;
+  return trace;
 }
 
 /// Finds the executors of a graph before its first run.
@@ -82,9 +87,10 @@ void Stream::find_executors(StreamGraph &graph) {
   for (const auto &[executor, count] : calls) executor->keep_plans(std::min(count, kMostPlans));
 }
 
-pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict()); }
+pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict(), 0); }
 
 pidcomm_stream_trace Stream::execute() {
+  const Stopwatch watch;
   timeline_.clear();
   is_cancelled_ = false;
   calls_.lock(RankLocks::Mode::exclusive);  // waits for earlier calls
@@ -96,14 +102,15 @@ pidcomm_stream_trace Stream::execute() {
   if (before_run_) before_run_(stream);
   const std::unique_ptr<PieceRunner> runner =
       device_runner(stream.graph, set_, placement_, is_cancelled_);
+  const double setup_s = watch.seconds();
   try {
     stream.schedule.run(*runner);
   } catch (...) {
-    fill_timeline(stream);
+    fill_timeline(stream, setup_s);
     throw;
   }
   cutter_->ran();
-  return fill_timeline(stream);
+  return fill_timeline(stream, setup_s);
 }
 
 }  // namespace pidcomm

@@ -51,7 +51,7 @@ class Stream {
   void update_heap_base();
   StreamCutter &cutter();
   void find_executors(StreamGraph &graph);
-  pidcomm_stream_trace fill_timeline(const CutStream &stream);
+  pidcomm_stream_trace fill_timeline(const CutStream &stream, double setup_s);
 
   struct dpu_set_t set_;
   uint32_t rank_groups_;      // 0: planned
@@ -59,6 +59,7 @@ class Stream {
   Placement placement_;       // of all PEs of the set
   RankLocks calls_;           // of its ranks
   StreamSteps steps_;
+  uint64_t pieces_ = 0;                           // at most, of these steps
   std::vector<struct dpu_program_t *> programs_;  // of launches and writes, by PE; empty: none
   bool may_load_ = false;                         // a collective may load a program
   KeptHeapBase heap_base_;

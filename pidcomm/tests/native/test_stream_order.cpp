@@ -1,6 +1,7 @@
 // When the pieces of a stream run, and which cuts a stream chooses, by given seconds.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <random>
 
 #include "base/error.h"
@@ -209,6 +210,23 @@ struct Program {
   std::unique_ptr<Executor> executor;
   StreamSteps steps;
 };
+
+TEST(AllreduceWithManyHostRows_WaitsForAllRanks) {
+  Program program;
+  const auto pieces = [&](uint64_t bytes) {
+    CollectiveStep step = std::get<CollectiveStep>(program.steps[1]);
+    step.mask = "01";  // 64 groups
+    step.request.bytes = bytes;
+    const StreamSteps steps{step, step};
+    std::map<std::size_t, std::size_t> counts;
+    const StreamGraph graph = lower(steps, {4, 1}, 4);
+    for (const StreamPiece &piece : graph.pieces()) ++counts[piece.step];
+    return std::pair{counts[0], counts[1]};
+  };
+  CHECK(pieces(512 << 10) == std::pair(std::size_t{9}, std::size_t{9}));  // 128 MiB each
+  CHECK(pieces(640 << 10) == std::pair(std::size_t{9}, std::size_t{1}));
+  CHECK(pieces(16 << 20) == std::pair(std::size_t{1}, std::size_t{1}));
+}
 
 std::size_t different(const std::vector<std::pair<StreamCuts, double>> &runs) {
   std::vector<StreamCuts> cuts;

@@ -175,6 +175,22 @@ TEST(LaunchesAndWrites_RequireTheProgramOfTheirRecording) {
   ok(pidcomm_stream_execute(loading.get(), nullptr));
 }
 
+TEST(StreamWithTooManyPieces_IsRefused) {
+  Setting setting;
+  setting.reset();
+  const StreamPointer stream = stream_of(setting.set, 2);
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 1, "part"));
+  check_refused(pidcomm_stream_launch(stream.get(), nullptr, 0, 1u << 31, "part"),
+                PIDCOMM_ERR_ARGUMENT, "may have 4294967298 pieces; a stream has at most 65536");
+  check_refused(pidcomm_stream_launch(stream.get(), nullptr, 0, 1u << 15, "part"),
+                PIDCOMM_ERR_ARGUMENT, "may have 65538 pieces");
+  const StreamPointer planned = stream_of(setting.set, 0);
+  ok(pidcomm_stream_launch(planned.get(), nullptr, 0, 1u << 31, "part"));
+  pidcomm_stream_trace trace{};
+  ok(pidcomm_stream_plan(planned.get(), &trace));
+  CHECK_EQ(trace.pieces, 1u);
+}
+
 struct Note {
   std::string *notes;
   char note;

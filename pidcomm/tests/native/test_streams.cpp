@@ -40,6 +40,7 @@ TEST(PiecesOfATimeline_DoNotShareRanksAtTheSameTime) {
   ok(pidcomm_stream_execute(stream.get(), &trace));
   const std::vector<pidcomm_stream_piece> pieces = timeline_of(stream.get());
   CHECK_EQ(pieces.size(), trace.pieces);
+  CHECK(trace.seconds_setup > 0 && trace.seconds_setup <= pieces[0].begin_s);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     CHECK(pieces[i].end_s <= trace.seconds_total);
     for (std::size_t j = 0; j < i; ++j) {
