@@ -125,11 +125,11 @@ PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void
                                     size_t count);
 
 /* Waits for earlier calls and asynchronous work of the set, runs all recorded steps, and waits for
- * their end. Later steps append to the stream, and another
- * call runs all of them again. If a piece fails, starts no other piece, waits for running launches,
- * and returns the error; the sentence begins with the number of the step. If `trace` is not NULL,
- * stores the times. Errors: those of the steps; ERR_ARGUMENT (stream is null), ERR_DEVICE (a PE is
- * in fault, or its program is not that of launches and writes), ERR_FUNCTION, ERR_MEMORY. */
+ * their end. Later steps append to the stream, and another call runs all of them again. If a piece
+ * fails, starts no other piece, waits for running launches, and returns the error; its sentence
+ * begins with the number of the step. If `trace` is not NULL, stores the times. Errors: those of
+ * the steps; ERR_ARGUMENT (stream is null), ERR_DEVICE (a PE is in fault, or its program is not
+ * that of launches and writes), ERR_FUNCTION, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace);
 
 /* Makes the execute that now runs start no other piece: it waits for running launches and the

@@ -46,17 +46,9 @@ class Device {
     return ranks_of(set_, piece(number).first_rank, piece(number).ranks);
   }
 
-  /// Adds the number of the step and the ranks to errors.
   template <class Work>
   void named(std::size_t number, const Work &work) const {
-    const StreamPiece &own = piece(number);
-    try {
-      work();
-    } catch (const Error &error) {
-      if (own.ranks == 0) fail(error.status(), "step ", own.step, ": ", error.what());
-      fail(error.status(), "step ", own.step, ", ranks ", own.first_rank, " to ",
-           own.first_rank + own.ranks - 1, " of the set: ", error.what());
-    }
+    with_step(piece(number), work);
   }
 
   void check(std::size_t number, dpu_error_t status) const {

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 
+#include "base/error.h"
 #include "exec/placement.h"
 #include "stream/schedule.h"
 
@@ -14,6 +16,23 @@ inline struct dpu_set_t ranks_of(struct dpu_set_t set, uint32_t first, uint32_t 
   set.list.ranks += first;
   set.list.nr_ranks = count;
   return set;
+}
+
+/// Runs `work`. Its errors then begin with the step of the piece, and its ranks if it has any.
+template <class Work>
+void with_step(const StreamPiece &piece, const Work &work) {
+  const auto fail_with = [&](pidcomm_status status, const char *sentence) {
+    if (piece.ranks == 0) fail(status, "step ", piece.step, ": ", sentence);
+    fail(status, "step ", piece.step, ", ranks ", piece.first_rank, " to ",
+         piece.first_rank + piece.ranks - 1, " of the set: ", sentence);
+  };
+  try {
+    work();
+  } catch (const Error &error) {
+    fail_with(error.status(), error.what());
+  } catch (const std::bad_alloc &) {
+    fail_with(PIDCOMM_ERR_MEMORY, "the host is out of memory");
+  }
 }
 
 /// Returns a runner of the pieces on a set of ranks, which all must outlive it. The calling thread

@@ -81,7 +81,9 @@ void Stream::find_executors(StreamGraph &graph) {
   for (StreamPiece &piece : graph.pieces()) {
     auto *const work = std::get_if<CollectiveWork>(&piece.work);
     if (work == nullptr || work->executor != nullptr) continue;
-    work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
+    with_step(piece, [&] {
+      work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
+    });
     ++calls[work->executor];
   }
   for (const auto &[executor, count] : calls) executor->keep_plans(std::min(count, kMostPlans));
