@@ -228,6 +228,22 @@ TEST(AllreduceWithManyHostRows_WaitsForAllRanks) {
   CHECK(pieces(16 << 20) == std::pair(std::size_t{1}, std::size_t{1}));
 }
 
+TEST(RankGroupsOfAGatherWithInterleavedRows_DoNotWaitForOneAnother) {
+  Program program;
+  CollectiveStep step = std::get<CollectiveStep>(program.steps[1]);
+  std::vector<std::byte> rows(64 * 4 * 64);
+  step.request.collective = PIDCOMM_GATHER;
+  step.mask = "01";  // each row has blocks of all ranks
+  step.request.bytes = 64;
+  step.request.host = rows.data();
+  step.request.host_bytes = rows.size();
+  step.parts = 1;
+  const StreamSteps steps{step};
+  const StreamGraph graph = lower(steps, {4, 1}, 4);
+  CHECK_EQ(graph.pieces().size(), 4u);
+  for (std::size_t piece = 0; piece < 4; ++piece) CHECK_EQ(graph.before(piece), 0u);
+}
+
 std::size_t different(const std::vector<std::pair<StreamCuts, double>> &runs) {
   std::vector<StreamCuts> cuts;
   for (const auto &[own, total_s] : runs)
