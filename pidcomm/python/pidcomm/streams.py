@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pidcomm import _core, emulated
-from pidcomm.arguments import AUTO_CODE, MAX_COUNT, Array, as_bytes, as_integer, as_text
+from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
 from pidcomm.batches import Collected, collectable, collecting_stream
 from pidcomm.buffers import Buffer, Storage
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.programs import HeapWindows, Symbol
 from pidcomm.sizes import format_duration
-from pidcomm.tables import TECHNIQUES, WORD_BYTES
+from pidcomm.tables import WORD_BYTES
 
 if TYPE_CHECKING:
     from pidcomm.calls import CoreArguments
@@ -28,7 +28,6 @@ __all__: list[str] = []
 PLANNED = 0
 BAR_CHARACTERS = 32
 MOST_PARTS = 1024  # pieces take memory
-PE_PROGRAMS = {row.code for row in TECHNIQUES.values() if row.runs_pe_program}
 
 
 class StreamPiece(NamedTuple):
@@ -56,9 +55,9 @@ class StreamTrace(NamedTuple):
     seconds_total: float
     """From the begin of the first piece to the end of the last."""
     seconds_host: float
-    """The host moved bytes or ran functions."""
+    """The host moved bytes, started launches or ran functions."""
     seconds_pes: float
-    """At least one launch ran."""
+    """PEs ran: at least one launch had started and not ended."""
     pieces: int
     """Number of pieces."""
     rank_groups: int
@@ -98,9 +97,8 @@ class Stream:
             groups = as_integer("rank_groups", rank_groups, 1, MAX_COUNT)
         self._core = core_set.stream(groups)
         self._recording = RLock()  # the core and this object number the steps alike
-        self._loads: int | None = None  # of the set, when steps that depend on them were recorded
+        self._loads: int | None = None  # of the set, when a call on byte windows was recorded
         self._steps: list[str] = []
-        self._loading = ""  # a call that may replace the program
         self._launches = 0
         self._held: list[Any] = []
         self._functions: list[Callable[[], object]] = []
@@ -138,13 +136,9 @@ class Stream:
             count = math.gcd(self._parts, *(access[1] // WORD_BYTES for access in accesses))
         accesses += [(*self._window_of(buffer), is_written, False) for buffer, is_written in uncut]
         name = None if part is None else as_text("part", part)
-        self._require_program()
-        if self._loading:
-            raise ArgumentError(f"{self._loading} may replace the program of a launch")
         with self._recording:
             self._core.launch(accesses, count, name)
             self._launches += 1
-            self._loads = self._core_set.loads
             self._note(f"launch{_of_parts(count)}", [buffer for buffer, _ in cut + uncut])
 
     def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None:
@@ -163,10 +157,8 @@ class Stream:
                 "ERR_HOST_BUFFER",
             )
         symbol._require_inside(0, array.nbytes)
-        self._require_program()
         with self._recording:
             self._core.write(name, as_bytes(np.ascontiguousarray(array)))
-            self._loads = self._core_set.loads
             self._note(f"write {name}", ())
 
     def call(
@@ -175,7 +167,8 @@ class Stream:
         reads: Sequence[Array] = (),
         writes: Sequence[Array] = (),
     ) -> None:
-        """Record a call of ``function()`` on the thread that runs the stream.
+        """Record a call of ``function()`` on the thread that runs the stream. Functions run in the
+        order in which they were recorded.
 
         reads, writes: all host arrays that the function uses, C-contiguous, of any shape and dtype.
         Without arrays, the function may use all host arrays of the stream. An exception of the
@@ -199,15 +192,16 @@ class Stream:
         If `PeSet.stream` got no rank_groups, the first runs measure the steps without cuts, later
         runs try cuts that are predicted to be faster, and then the fastest stay. Raises the error
         of the first piece that failed; the sentence begins with the number of the step, from 0.
-        Then no other piece starts. Raises Error if the set has loaded a program since a launch, a
-        write or a call on byte windows was recorded. After Ctrl-C, no other piece starts, and the
-        run ends with the pieces that run. On emulated DIMMs, Ctrl-C also stops the PEs, which can
-        be used again after a load or a launch.
+        Then no other piece starts. Raises Error if the set has loaded another program since a
+        launch or a write was recorded, or any program since a call on byte windows was recorded;
+        some techniques load one. After Ctrl-C, no other piece starts, and the run ends with the
+        pieces that run. On emulated DIMMs, Ctrl-C also stops the PEs, which can be used again
+        after a load or a launch.
         """
         self._require_collected()
         for storage in self._storages.values():
             storage.require_valid()  # a load may have removed the memory
-        self._require_program()
+        self._require_windows()
         if self._launches:
             self._heap_windows.launch()
         self._core.execute(emulated.stop, emulated.explain_fault, self._functions)
@@ -288,26 +282,23 @@ class Stream:
     ) -> Any:
         """Record a collective of a hypercube of the set; return its buffer or host array."""
         collected = collectable("stream", name, wait, collected)
-        technique, *_, scratch = arguments[-1]
-        may_load = technique in PE_PROGRAMS or (technique == AUTO_CODE and scratch)
-        if may_load and self._launches:
-            raise ArgumentError(f"{name} with this technique may replace the program of a launch")
         if collected.uses_heap:
-            self._require_program()
+            self._require_windows()
         held = (*collected.buffers, collected.value, finish)
         with self._recording:
             parts = self._core.run(cube._core, *arguments, self._parts)
             if collected.uses_heap:
                 self._loads = self._core_set.loads
-            if may_load:
-                self._loading = f"the technique of {name}"
             self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
         cube._note_arguments(name, arguments)
         return collected.value
 
-    def _require_program(self) -> None:
+    def _require_windows(self) -> None:
         if self._loads not in (None, self._core_set.loads):
-            raise Error("the set has loaded a program since a step was recorded; record it again")
+            raise Error(
+                "the set has loaded a program, which may have moved byte windows, since a step was"
+                " recorded; record it again"
+            )
 
     def _require_collected(self) -> None:
         if collecting_stream(self._core_set) is self:

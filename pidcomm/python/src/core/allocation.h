@@ -119,7 +119,6 @@ class Allocation {
       const std::scoped_lock entry(entry_);
       const std::unique_lock lock(mutex_);
       require_allocated();
-      wait_for_calls();  // needs mutex_: other threads may remove hypercubes
       runs_stream_ = true;
     }
     const auto ends = [](std::atomic<bool> *runs) { *runs = false; };

@@ -95,8 +95,4 @@ class CallerThread {
   const std::function<void()> *function_ = nullptr;  // the next one to run
 };
 
-/// Throws if a collective with PE reordering has replaced the caller's program. Launches and
-/// symbols would use the wrong program.
-void require_own_program(struct dpu_set_t set);
-
 }  // namespace core

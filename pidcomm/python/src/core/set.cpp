@@ -58,6 +58,28 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   return rows;
 }
 
+/// The names of the techniques: "pr, pr+im, ...".
+std::string techniques_with_pe_program() {
+  std::string names;
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
+  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return names;
+}
+
+/// Throws if a collective with PE reordering has replaced the caller's program. Launches and
+/// symbols would use the wrong program.
+void require_own_program(struct dpu_set_t set) {
+  int is_replaced = 0;
+  check(pidcomm_program_replaced(set, &is_replaced));
+  if (is_replaced != 0)
+    throw StatusError(PIDCOMM_ERR_DEVICE,
+                      "a collective has replaced the program of these PEs by its program that "
+                      "reorders blocks (one of the techniques " +
+                          techniques_with_pe_program() + "); load yours again");
+}
+
 using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {

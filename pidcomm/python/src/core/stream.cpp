@@ -22,16 +22,6 @@ namespace {
 
 constexpr double kShort_s = 0.001;  // a run without launches whose end Ctrl-C can wait for
 
-/// The names of the techniques: "pr, pr+im, ...".
-std::string techniques_with_pe_program() {
-  std::string names;
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
-  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
-  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-  return names;
-}
-
 /// The largest number of parts that divides `most`, with whole words and elements in each part.
 uint32_t parts_of(const pidcomm_request &request, uint32_t most) {
   switch (request.collective) {
@@ -62,16 +52,6 @@ nb::dict dict_of(const pidcomm_stream_trace &trace, const char *source) {
 }
 
 }  // namespace
-
-void require_own_program(struct dpu_set_t set) {
-  int is_replaced = 0;
-  check(pidcomm_program_replaced(set, &is_replaced));
-  if (is_replaced != 0)
-    throw StatusError(PIDCOMM_ERR_DEVICE,
-                      "a collective has replaced the program of these PEs by its program that "
-                      "reorders blocks (one of the techniques " +
-                          techniques_with_pe_program() + "); load yours again");
-}
 
 Stream::Stream(std::shared_ptr<Allocation> allocation, uint32_t rank_groups)
     : allocation_(std::move(allocation)) {
@@ -177,7 +157,6 @@ void Stream::execute(const Stop &stop, const ExplainFault &explain,
     functions_ = &functions;
     const auto execute = [&] {
       pidcomm_recorder_place(place.file, place.line);
-      if (has_launches_) require_own_program(set);
       has_begun = true;
       pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
       check(pidcomm_stream_execute(stream_, &trace));

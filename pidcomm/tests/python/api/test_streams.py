@@ -248,23 +248,38 @@ def test_calls_that_a_stream_cannot_record_raise_errors(pes: pidcomm.PeSet, prog
         pass
 
 
-def test_techniques_that_replace_the_program_take_no_launches(pes: pidcomm.PeSet) -> None:
-    """In either order. Without launches, a stream takes them."""
+@pytest.mark.parametrize("kind", ["launch", "write"])
+def test_techniques_that_replace_the_program_take_no_steps_that_use_it(
+    pes: pidcomm.PeSet, kind: str
+) -> None:
+    """In either order. Without launches and writes, a stream takes them."""
     cube = pes.hypercube(64, 4)
     x, y, _ = random_buffers(cube, 1)
-    cube.alltoall(x, "01", out=y)
+    reorder = partial(cube.alltoall, x, "10", out=y, technique="pr+im", scratch=1 << 22)
+
+    def use(stream: pidcomm.Stream) -> None:
+        if kind == "launch":
+            stream.launch()
+        else:
+            stream.write("job", job_of(x, y, 3))
+
+    cube.alltoall(x, "10", out=y)
     want = y.get()
     y[:] = 0
     with pes.stream(2) as stream:
-        stream.launch()
+        use(stream)
         for technique in ("pr+im", "auto"):
             with pytest.raises(pidcomm.ArgumentError, match="may replace"):
-                cube.alltoall(x, "01", out=y, technique=technique, scratch=1 << 22)
-    with pes.stream(2) as stream:
-        cube.alltoall(x, "01", out=y, technique="pr+im", scratch=1 << 22)
+                cube.alltoall(x, "10", out=y, technique=technique, scratch=1 << 22)
+    with pes.stream(2) as after:
+        reorder()
         with pytest.raises(pidcomm.ArgumentError, match="may replace"):
-            stream.launch()
+            use(after)
     assert (y.get() == want).all()
+    with pytest.raises(pidcomm.Error, match="has replaced the program"):
+        stream.run()
+    with pytest.raises(pidcomm.Error, match="has replaced the program"), pes.stream(2) as later:
+        use(later)
 
 
 def test_a_planned_stream_predicts_then_measures(pes: pidcomm.PeSet) -> None:
