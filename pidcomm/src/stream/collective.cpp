@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/sized.h"
 #include "exec/default_options.h"
 
 namespace pidcomm {
@@ -54,9 +55,11 @@ Plan tile_plan(const CollectiveStep &step, const pidcomm_request &request) {
 void CollectiveStep::copy_borrowed() {
   if (request.mask != nullptr) mask = request.mask;
   if (request.operation != nullptr) {
-    operation = *request.operation;
-    const auto *const element = static_cast<const std::byte *>(operation->identity);
-    if (element != nullptr) identity.assign(element, element + operation->element_bytes);
+    operation = received(request.operation, "operation");
+    if (const auto *const element = static_cast<const std::byte *>(operation->identity)) {
+      identity.assign(element, element + operation->element_bytes);
+      operation->identity = identity.data();  // a move of the step keeps the address
+    }
   }
   if (request.collective == PIDCOMM_SENDRECV && request.host_bytes != 0) {
     const auto *const begin = static_cast<const std::byte *>(request.host);

@@ -1,6 +1,7 @@
 // The steps of streams: their order, what a stream copies, and programs that are loaded meanwhile.
 #include <pidcomm/messages.h>
 #include <pidcomm/model.h>
+#include <pidcomm/operators.h>
 
 #include <cmath>
 
@@ -65,6 +66,33 @@ TEST(OperatorsOfAStream_ReadTheContextThatAnEarlierFunctionWrote) {
   CHECK_EQ(factor, 3.0);
   ok(pidcomm_read(cube, kBytes, 8, rows.data()));
   for (const float value : rows) CHECK_EQ(value, 3.0f * static_cast<float>(setting.cube.pes()));
+}
+
+void add_words(void *partials, const void *elements, std::size_t count, const void *) {
+  auto *const sums = static_cast<std::uint32_t *>(partials);
+  const auto *const words = static_cast<const std::uint32_t *>(elements);
+  for (std::size_t i = 0; i < count; ++i) sums[i] += words[i];
+}
+
+TEST(OperatorsOfAStream_KeepTheIdentityThatTheyHadWhenRecorded) {
+  Setting setting;
+  setting.reset();
+  std::uint32_t identity = 7;
+  pidcomm_operator operation{};
+  operation.element_bytes = sizeof identity;
+  operation.combine = add_words;
+  operation.identity = &identity;
+  pidcomm_request request = request_of(PIDCOMM_EXSCAN, "111", 8);
+  request.dst = kBytes;
+  request.operation = &operation;
+  const StreamPointer stream = stream_of(setting.set, 1);
+  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+  identity = 9;
+  ok(pidcomm_stream_execute(stream.get(), nullptr));
+  std::vector<std::uint32_t> rows(setting.cube.pes() * 2);
+  ok(pidcomm_read(setting.cube.get(), kBytes, 8, rows.data()));
+  CHECK_EQ(rows[0], 7u);
+  CHECK_EQ(rows[1], 7u);
 }
 
 TEST(TimeOfPes_BeginsWhenTheHostHasStartedTheLaunch) {
