@@ -305,6 +305,7 @@ class StreamTrace(NamedTuple):
     seconds_total: float
     seconds_host: float
     seconds_pes: float
+    seconds_setup: float
     pieces: int
     rank_groups: int
     parts: int

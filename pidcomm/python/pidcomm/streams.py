@@ -53,11 +53,13 @@ class StreamTrace(NamedTuple):
     """Times of a run of a stream, in seconds."""
 
     seconds_total: float
-    """From the begin of the first piece to the end of the last."""
+    """From the begin of the run to the end of the last piece."""
     seconds_host: float
     """The host moved bytes, started launches or ran functions."""
     seconds_pes: float
     """PEs ran: at least one launch had started and not ended."""
+    seconds_setup: float
+    """Until the first piece: the host waited for earlier work and chose cuts."""
     pieces: int
     """Number of pieces."""
     rank_groups: int

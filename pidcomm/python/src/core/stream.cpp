@@ -44,6 +44,7 @@ nb::dict dict_of(const pidcomm_stream_trace &trace, const char *source) {
   fields["seconds_total"] = trace.seconds_total;
   fields["seconds_host"] = trace.seconds_host;
   fields["seconds_pes"] = trace.seconds_pes;
+  fields["seconds_setup"] = trace.seconds_setup;
   fields["pieces"] = trace.pieces;
   fields["rank_groups"] = trace.rank_groups;
   fields["parts"] = trace.parts;

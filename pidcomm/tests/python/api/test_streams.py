@@ -180,6 +180,7 @@ def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     trace = stream.trace
     assert trace is not None
     assert trace.pieces == len(pieces)
+    assert 0 <= trace.seconds_setup <= pieces[0].begin_s
     assert trace.seconds_total == max(piece.end_s for piece in pieces)
     assert trace.seconds_total >= max(trace.seconds_host, trace.seconds_pes) > 0
     assert (trace.rank_groups, trace.parts) == (2, 8)
