@@ -43,21 +43,21 @@ from pidcomm_studies.apps.stage import ASSUMED
 DEFAULT_PES = "256"
 DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"
 COLUMNS = (
-    Column("PEs", "{0.pes:>5}"),
+    Column("PEs", "{0.pes:>4}"),
     Column("technique", "{0.technique:<12}"),
-    Column("kernel_us", "{0.kernel_us:>10.0f}"),
+    Column("kernel_us", "{0.kernel_us:>9.0f}"),
     Column("host_us", "{0.host_us:>9.0f}", is_wide=True),
     Column("collectives_us", "{0.collectives_us:>14.0f}"),
     Column("reorder_us", "{0.reorder_us:>10.0f}", is_wide=True),
-    Column("total_us", "{0.total_us:>10.0f}"),
+    Column("total_us", "{0.total_us:>8.0f}"),
     Column("spread", "{0.spread_pct:>5.1f}%", is_wide=True),
     Column("assumed_us", "{0.assumed_us:>10.0f}", is_wide=True),
     Column("comm. gain", "{communication:>10}", is_wide=True),
-    Column("gain", "{gain:>7}"),
+    Column("gain", "{gain:>6}"),
     Column("over CPU", "{over_cpu:>8}"),
     Column("steps_us", "{steps:>10}", is_wide=True),
     Column("stream_us", "{streams:>10}", is_wide=True),
-    Column("stream", "{stream:>8}"),
+    Column("stream", "{stream:>6}"),
     Column("wrong", "{0.wrong:>5}"),
     Column("source", "{0.source:<6}", is_wide=True),
 )
@@ -91,12 +91,12 @@ def common_options(
         str | None,
         typer.Option(
             "--pes",
-            help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES}).",
+            help=f"Numbers of PEs, with commas (default: {DEFAULT_PES}).",
         ),
     ] = None,
     shape: Annotated[
         str | None,
-        typer.Option("--shape", help="Axis lengths, x axis first; give --shape or --pes."),
+        typer.Option("--shape", help="Axis lengths, x first, in place of --pes."),
     ] = None,
     technique: Annotated[
         str,
@@ -124,7 +124,7 @@ def common_options(
         typer.Option(
             "--stream",
             min=0,
-            help="Also run as streams on this number of rank groups; 0: the library chooses it.",
+            help="Also run streams of N rank groups (0: any).",
         ),
     ] = None,
     threads: ThreadsOption = 0,

@@ -162,7 +162,7 @@ TABLES = {
         "statistic published here source here/publ. modelled error"
     ),
     "app bfs --quick --pes 8 --iters 1": (
-        "PEs technique kernel_us collectives_us total_us gain over CPU wrong"
+        "PEs technique kernel_us collectives_us total_us gain over CPU stream wrong"
     ),
     "reproduce": "figure title",
     "bench allreduce --shape 8x8 --bytes 8KiB --hosts 2 --iters 1": (

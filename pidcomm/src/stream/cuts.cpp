@@ -10,7 +10,7 @@ namespace {
 constexpr int kRuns = 2, kMostTrials = 6;
 constexpr double kWorthATrial = 0.97, kFaster = 0.98, kFewerSeconds = 0.999;
 constexpr uint32_t kMostRankGroups = 16;
-constexpr uint32_t kMostPieces = 4096;
+constexpr uint32_t kMostPlannedPieces = 4096;
 
 /// Returns the divisors that are at most `largest`.
 std::vector<uint32_t> divisors_of(uint32_t number, uint32_t largest) {
@@ -71,8 +71,8 @@ StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint3
   uint32_t most_parts = 1;
   for (const StreamStep &step : steps) most_parts = std::max(most_parts, parts_of(step));
   for (const uint32_t rank_groups : divisors_of(ranks, can_cut_ranks ? kMostRankGroups : 1))
-    for (const uint32_t parts : divisors_of(most_parts, kMostPieces))
-      if (rank_groups * parts != 1 && 2 * steps.size() * rank_groups * parts <= kMostPieces)
+    for (const uint32_t parts : divisors_of(most_parts, kMostPlannedPieces))
+      if (rank_groups * parts != 1 && 2 * steps.size() * rank_groups * parts <= kMostPlannedPieces)
         candidates_.push_back({{rank_groups, parts}});
 }
 

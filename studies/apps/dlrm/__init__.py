@@ -170,7 +170,7 @@ class Dlrm(Application):
         top: Annotated[
             str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."
         ] = "64,32",
-        seed: Annotated[int, "Seed of the random tables and layers."] = 1,
+        seed: Annotated[int, "Seed of random tables and layers."] = 1,
         replicas: Annotated[
             int, "Number of copies of the model, each with its own PEs and samples."
         ] = 1,
