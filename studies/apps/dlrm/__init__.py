@@ -164,12 +164,8 @@ class Dlrm(Application):
             int | None,
             "Instead of --rows: a row for each category in the data, at most this many.",
         ] = None,
-        bottom: Annotated[
-            str, "Numbers of outputs of the hidden layers before the dot products, such as 64,32."
-        ] = "64,32",
-        top: Annotated[
-            str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."
-        ] = "64,32",
+        bottom: Annotated[str, "Outputs of each hidden layer before the dot products."] = "64,32",
+        top: Annotated[str, "Outputs of each hidden layer after the dot products."] = "64,32",
         seed: Annotated[int, "Seed of random tables and layers."] = 1,
         replicas: Annotated[
             int, "Number of copies of the model, each with its own PEs and samples."
