@@ -167,12 +167,8 @@ class Dlrm(Application):
         bottom: Annotated[str, "Outputs of each hidden layer before the dot products."] = "64,32",
         top: Annotated[str, "Outputs of each hidden layer after the dot products."] = "64,32",
         seed: Annotated[int, "Seed of random tables and layers."] = 1,
-        replicas: Annotated[
-            int, "Number of copies of the model, each with its own PEs and samples."
-        ] = 1,
-        chunks: Annotated[
-            int, "Number of chunks of the batch, which the PEs process one after another."
-        ] = 1,
+        replicas: Annotated[int, "Copies of the model on separate PEs."] = 1,
+        chunks: Annotated[int, "Parts of the batch, run in turn."] = 1,
     ) -> Dlrm:
         """Return the model with random tables and layers, and a batch of clicks.
 
