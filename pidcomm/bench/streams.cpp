@@ -8,10 +8,10 @@
 // the words of all PEs become distinct; afterwards, each PE must have the bytes that the same calls
 // make without a stream, or the program fails. `speedup` is relative to 1 rank group and 1 part.
 // `hidden` is (H + P - total) / min(H, P) of the row, with H of the host and P of the PEs. `bound`
-// is its limit: the total is at least the time of all pieces of a rank, and at least that of all
-// host passes, a piece of the first kernel and a piece of the second. In row `planned`, the stream
-// has chosen the cuts. On emulated DIMMs the clock is `mixed` (stream.h). The last lines compare a
-// call with a stream of this call, by medians.
+// is its limit, because two sums limit the total: the times of all pieces of a rank; the times of
+// all host passes, of a piece of the first kernel and of a piece of the second. In row `planned`,
+// the stream has chosen the cuts. On emulated DIMMs the clock is `mixed` (stream.h). The last lines
+// compare a call with a stream of this call, by medians.
 #include <pidcomm/stream.h>
 
 #include <algorithm>

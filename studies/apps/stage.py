@@ -227,9 +227,9 @@ class Stage:
     ) -> Array:
         """Return `rows` after fill(slices, rows[slices]): work of the host, as `host_work`.
 
-        rows: C-contiguous; the first axis has an element per slice, the PEs with one number on the
-        last axis of the hypercube; or for every so many slices. It is zero before `fill`. reads:
-        the array from which `fill` reads; its elements in order belong to the slices in order.
+        A slice is the PEs with one number on the last axis of the hypercube. rows: C-contiguous;
+        the first axis has an element for each slice, or for each group of neighbouring slices. It
+        is zero before `fill`. reads: the array from which `fill` reads, with slices in that order.
         """
         rows.fill(0)  # untimed: the first touch of memory is slow
         self.host_work(lambda: fill(slice(0, len(rows)), rows))

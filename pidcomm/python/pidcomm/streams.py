@@ -210,7 +210,7 @@ class Stream:
 
     @property
     def trace(self) -> StreamTrace | None:
-        """Times of the last run that began; None if there is none, or if it failed."""
+        """Times of the last run that began; None if none began, or if it failed."""
         fields = self._core.trace()
         return None if fields is None else StreamTrace(**fields)
 

@@ -346,7 +346,7 @@ def test_a_refused_call_keeps_no_array_alive(pes: pidcomm.PeSet) -> None:
 
 
 def test_a_freed_set_and_a_lost_buffer_end_a_stream(program: Path) -> None:
-    """The error is that of the set or of the buffer."""
+    """The stream raises the error of the set or of the buffer."""
     with pidcomm.allocate(ranks=2) as pes:
         cube = pes.hypercube(64, 2)
         x = cube.array(np.ones((128, 256), np.int64))
