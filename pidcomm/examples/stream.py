@@ -27,8 +27,7 @@ with pidcomm.allocate(ranks=RANKS) as pes:
         stream.launch()
         cube.allreduce("11", bytes=vectors[0].nbytes, dtype=np.uint32)
         stream.launch()
-    result = cube.read(WORDS, np.uint32)
-    print(stream.explain())
+    result = cube.read(WORDS, np.uint32)  # stream.explain() returns the timeline of the run
 
 want = new_words(new_words(vectors).sum(0, dtype=np.uint32))
 wrong = np.count_nonzero(result != want)
