@@ -21,7 +21,6 @@ bool conflict(const StreamPiece &a, const StreamPiece &b) {
   // The passes of a collective have different host rows, which may be interleaved.
   const bool are_of_one_collective = a.step == b.step && a.is_collective() && b.is_collective();
   if (!are_of_one_collective && conflict(a.host, b.host)) return true;
-  if (a.is_call() && b.is_call()) return true;  // may share memory that they do not name
   return a.shares_rank(b) && ((a.uses_wram && b.uses_wram) || conflict(a.mram, b.mram));
 }
 
