@@ -2,16 +2,18 @@
 // kernels together take about as long as the allreduce.
 //
 //   make -C .. test-native-pidcomm
-//   ../build/pidcomm/release/bench/bench_streams [ranks = 32] [KiB per PE = 64]
+//   ../build/pidcomm/release/bench/bench_streams [ranks = 32] [KiB per PE = 64] [mask = 11]
+//
+// Mask 10 reduces inside a rank, mask 11 over all ranks. The operator is max, because sums of equal
+// words soon are 0, and hosts may write zeros faster than other words.
 //
 // Each row has the times of the fastest of 5 executes, in milliseconds. Before the last of them,
 // the words of all PEs become distinct; afterwards, each PE must have the bytes that the same calls
 // make without a stream, or the program fails. `speedup` is relative to 1 rank group and 1 part.
-// `hidden` is (H + P - total) / min(H, P) of the row, with H of the host and P of the PEs. `bound`
-// is its limit, because two sums limit the total: the times of all pieces of a rank; the times of
-// all host passes, of a piece of the first kernel and of a piece of the second. In row `planned`,
-// the stream has chosen the cuts. On emulated DIMMs the clock is `mixed` (stream.h). The last lines
-// compare a call with a stream of this call, by medians.
+// `hidden` is (H + P - total) / min(H, P), with H of the host and P of the PEs: `own` with H and P
+// of the row, `uncut` with those of the first row. In row `planned`, the stream has chosen the
+// cuts. On emulated DIMMs the clock is `mixed` (stream.h). The last lines compare a call with a
+// stream of this call, by medians.
 #include <pidcomm/stream.h>
 
 #include <algorithm>
@@ -74,28 +76,26 @@ void fill(const Problem &problem) {
   });
 }
 
-/// The window of the first PE. Stops the program if a PE has other bytes than `want`, or than the
-/// first PE if `want` is empty. row: named in the error.
-Words checked_window(const Problem &problem, const Words &want, const std::string &row) {
+/// The windows of the first PE of each rank. Stops the program if a PE has other bytes than `want`
+/// has for its rank, or than the first PE of its rank if `want` is empty. row: named in the error.
+Words checked_windows(const Problem &problem, const Words &want, const std::string &row) {
   const std::size_t count = problem.allreduce.bytes / sizeof(std::uint32_t);
-  Words first = want;
-  std::size_t pe = 0;
+  Words windows = want;
+  std::size_t rank_begin = 0;
   each_rank(problem, [&](struct dpu_set_t rank, Words &words) {
     transfer(rank, DPU_XFER_FROM_DPU, problem.allreduce.bytes, words);
-    for (std::size_t begin = 0; begin < words.size(); begin += count, ++pe) {
-      const auto own = words.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto end = own + static_cast<std::ptrdiff_t>(count);
-      if (first.empty()) first.assign(own, end);
-      const auto wrong = std::mismatch(own, end, first.begin());
-      if (wrong.first != end)
-        stop(row + ": word " + std::to_string(wrong.first - own) + " of PE " + std::to_string(pe) +
-             " is " + std::to_string(*wrong.first) + ", not " + std::to_string(*wrong.second));
-    }
+    if (want.empty()) windows.insert(windows.end(), words.data(), words.data() + count);
+    for (std::size_t word = 0; word < words.size(); ++word)
+      if (const std::uint32_t wanted = windows[rank_begin + word % count]; words[word] != wanted)
+        stop(row + ": word " + std::to_string(word % count) + " of PE " +
+             std::to_string(rank_begin / count * kPesOfRank + word / count) + " is " +
+             std::to_string(words[word]) + ", not " + std::to_string(wanted));
+    rank_begin += count;
   });
-  return first;
+  return windows;
 }
 
-/// The window that each PE has after kernel, allreduce, kernel, without a stream.
+/// The windows after kernel, allreduce, kernel, without a stream.
 Words want_of(const Problem &problem) {
   const std::uint32_t whole[2] = {0, 1};
   dpu_ok(dpu_broadcast_to(problem.set, "part", 0, whole, sizeof whole, DPU_XFER_DEFAULT));
@@ -103,38 +103,13 @@ Words want_of(const Problem &problem) {
   dpu_ok(dpu_launch(problem.set, DPU_SYNCHRONOUS));
   PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
   dpu_ok(dpu_launch(problem.set, DPU_SYNCHRONOUS));
-  return checked_window(problem, {}, "the calls without a stream");
-}
-
-struct Measured {
-  pidcomm_stream_trace trace{};
-  double least_s = 0;  // of the total, by the times of the pieces
-};
-
-double least_seconds(const pidcomm_stream *stream, int ranks) {
-  std::size_t count = 0;
-  PIDCOMM_CHECK(pidcomm_stream_timeline(stream, nullptr, 0, &count));
-  std::vector<pidcomm_stream_piece> pieces(count);
-  PIDCOMM_CHECK(pidcomm_stream_timeline(stream, pieces.data(), count, &count));
-  std::vector<double> rank_s(static_cast<std::size_t>(ranks));
-  double passes_s = 0, first_s = 1e9, last_s = 1e9;
-  for (const pidcomm_stream_piece &piece : pieces) {
-    const double own_s = piece.end_s - piece.begin_s;
-    for (std::size_t i = 0; i < piece.ranks; ++i) rank_s[piece.first_rank + i] += own_s;
-    if (piece.kind != PIDCOMM_STREAM_LAUNCH)
-      passes_s += own_s;
-    else if (piece.step == 0)
-      first_s = std::min(first_s, own_s);
-    else
-      last_s = std::min(last_s, own_s);
-  }
-  return std::max(passes_s + first_s + last_s, *std::max_element(rank_s.begin(), rank_s.end()));
+  return checked_windows(problem, {}, "the calls without a stream");
 }
 
 /// The fastest execute of a stream of kernel, allreduce, kernel. want: the windows after the last
 /// execute; empty: not checked.
-Measured measure(const Problem &problem, int ranks, std::uint32_t rank_groups, std::uint32_t parts,
-                 const Words &want) {
+pidcomm_stream_trace measure(const Problem &problem, std::uint32_t rank_groups, std::uint32_t parts,
+                             const Words &want) {
   pidcomm_stream *stream = nullptr;
   PIDCOMM_CHECK(pidcomm_stream_create(problem.set, rank_groups, &stream));
   const pidcomm_access window{0, problem.allreduce.bytes, 1, 1};
@@ -142,16 +117,16 @@ Measured measure(const Problem &problem, int ranks, std::uint32_t rank_groups, s
   PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, parts));
   PIDCOMM_CHECK(pidcomm_stream_launch(stream, &window, 1, parts, "part"));
   const int first_run = rank_groups == kPlanned ? kTrialRuns : 1;  // later than the first touches
-  Measured fastest;
+  pidcomm_stream_trace fastest{};
   for (int run = 0; run < first_run + kRuns; ++run) {
     if (run == first_run + kRuns - 1 && !want.empty()) fill(problem);
     pidcomm_stream_trace trace{};
     PIDCOMM_CHECK(pidcomm_stream_execute(stream, &trace));
-    if (run == first_run || (run > first_run && trace.seconds_total < fastest.trace.seconds_total))
-      fastest = {trace, least_seconds(stream, ranks)};
+    if (run == first_run || (run > first_run && trace.seconds_total < fastest.seconds_total))
+      fastest = trace;
   }
   if (!want.empty())
-    checked_window(
+    checked_windows(
         problem, want,
         std::to_string(rank_groups) + " rank groups, " + std::to_string(parts) + " parts");
   pidcomm_stream_destroy(stream);
@@ -166,13 +141,13 @@ void set_job(const Problem &problem, std::uint32_t repeats) {
 void compare_call_and_stream(const Problem &problem) {
   fill(problem);
   PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
-  const Words want = checked_window(problem, {}, "the allreduce");
+  const Words want = checked_windows(problem, {}, "the allreduce");
   pidcomm_stream *stream = nullptr;
   PIDCOMM_CHECK(pidcomm_stream_create(problem.set, 1, &stream));
   PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, 1));
   fill(problem);
   PIDCOMM_CHECK(pidcomm_stream_execute(stream, nullptr));
-  checked_window(problem, want, "the stream of an allreduce");
+  checked_windows(problem, want, "the stream of an allreduce");
   std::vector<double> call_s, stream_s;
   for (int run = 0; run < 200; ++run) {
     const auto begin = std::chrono::steady_clock::now();
@@ -192,43 +167,44 @@ void compare_call_and_stream(const Problem &problem) {
 
 int main(int argc, char **argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 32, kib = argc > 2 ? std::atoi(argv[2]) : 64;
-  if (ranks < 1 || kib < 1 || kib % kLeastKib != 0 || argc > 3)
+  const std::string mask = argc > 3 ? argv[3] : "11";
+  if (ranks < 1 || kib < 1 || kib % kLeastKib != 0 || (mask != "10" && mask != "11") || argc > 4)
     stop("usage: bench_streams [ranks, at least 1] [KiB per PE, a multiple of " +
-         std::to_string(kLeastKib) + "]");
+         std::to_string(kLeastKib) + "] [mask: 10 or 11]");
   Problem problem{};
   dpu_ok(dpu_alloc_ranks(static_cast<std::uint32_t>(ranks), nullptr, &problem.set));
   dpu_ok(dpu_load(problem.set, PIDCOMM_STREAM_KERNEL, nullptr));
   const std::uint32_t lengths[2] = {kPesOfRank, static_cast<std::uint32_t>(ranks)};
   PIDCOMM_CHECK(pidcomm_hypercube_create(problem.set, 2, lengths, &problem.cube));
   problem.allreduce.collective = PIDCOMM_ALLREDUCE;
-  problem.allreduce.mask = "11";
+  problem.allreduce.mask = mask.c_str();
   problem.allreduce.bytes = static_cast<std::size_t>(kib) << 10;
   problem.allreduce.type = PIDCOMM_INT32;
-  problem.allreduce.op = PIDCOMM_SUM;
+  problem.allreduce.op = PIDCOMM_MAX;
 
   fill(problem);  // the host reads MRAM faster that is still empty
   set_job(problem, 1);
-  const double one_s = measure(problem, ranks, 1, 1, {}).trace.seconds_pes;
+  const double one_s = measure(problem, 1, 1, {}).seconds_pes;
   set_job(problem, 2);
-  const pidcomm_stream_trace two = measure(problem, ranks, 1, 1, {}).trace;
+  const pidcomm_stream_trace two = measure(problem, 1, 1, {});
   const double repeats = 1 + (two.seconds_host - one_s) / (two.seconds_pes - one_s);
   set_job(problem, static_cast<std::uint32_t>(std::clamp(repeats + 0.5, 1.0, 1e6)));
 
   const Words want = want_of(problem);
-  const Measured uncut = measure(problem, ranks, 1, 1, want);
-  std::printf("%d ranks, %d KiB per PE, clock: %s\n", ranks, kib,
-              uncut.trace.is_mixed ? "mixed" : "measured");
-  std::printf("%11s %5s %9s %9s %9s %8s %7s %7s\n", "rank groups", "parts", "total ms", "host ms",
-              "PEs ms", "speedup", "hidden", "bound");
-  const auto print = [&](const Measured &measured, const char *planned) {
-    const pidcomm_stream_trace &trace = measured.trace;
-    const double both_s = trace.seconds_host + trace.seconds_pes,
-                 shorter_s = std::min(trace.seconds_host, trace.seconds_pes);
-    std::printf("%11zu %5zu %9.3f %9.3f %9.3f %8.3f %6.1f%% %6.1f%%%s\n", trace.rank_groups,
+  const pidcomm_stream_trace uncut = measure(problem, 1, 1, want);
+  std::printf("%d ranks, %d KiB per PE, mask %s, clock: %s\n", ranks, kib, mask.c_str(),
+              uncut.is_mixed ? "mixed" : "measured");
+  std::printf("%11s %5s %9s %9s %9s %8s %12s %6s\n", "rank groups", "parts", "total ms", "host ms",
+              "PEs ms", "speedup", "hidden: own", "uncut");
+  const auto hidden = [](const pidcomm_stream_trace &work, double total_s) {
+    return 100 * (work.seconds_host + work.seconds_pes - total_s) /
+           std::min(work.seconds_host, work.seconds_pes);
+  };
+  const auto print = [&](const pidcomm_stream_trace &trace, const char *planned) {
+    std::printf("%11zu %5zu %9.3f %9.3f %9.3f %8.3f %11.1f%% %5.1f%%%s\n", trace.rank_groups,
                 trace.parts, trace.seconds_total * 1e3, trace.seconds_host * 1e3,
-                trace.seconds_pes * 1e3, uncut.trace.seconds_total / trace.seconds_total,
-                100 * (both_s - trace.seconds_total) / shorter_s,
-                100 * std::min(1.0, (both_s - measured.least_s) / shorter_s), planned);
+                trace.seconds_pes * 1e3, uncut.seconds_total / trace.seconds_total,
+                hidden(trace, trace.seconds_total), hidden(uncut, trace.seconds_total), planned);
     std::fflush(stdout);
   };
   print(uncut, "");
@@ -236,8 +212,8 @@ int main(int argc, char **argv) {
        groups *= 2)
     for (std::uint32_t parts = std::max(groups / 2, 1u); parts <= std::min(2 * groups, kMostCuts);
          parts *= 2)
-      if (groups * parts != 1) print(measure(problem, ranks, groups, parts, want), "");
-  print(measure(problem, ranks, kPlanned, kMostCuts, want), " planned");
+      if (groups * parts != 1) print(measure(problem, groups, parts, want), "");
+  print(measure(problem, kPlanned, kMostCuts, want), " planned");
 
   for (const std::size_t bytes : {std::size_t{64}, problem.allreduce.bytes}) {
     problem.allreduce.bytes = bytes;

@@ -6,9 +6,9 @@
  * pieces: a launch has a piece for each rank group and part; a collective has one if its groups of
  * PEs lie inside rank groups (docs/streams.md), and else waits for all ranks. A piece begins when
  * all earlier pieces have ended that conflict with it. Two pieces conflict if they share a rank and
- * one writes MRAM that the other uses, if one writes host memory that the other uses, if both are
- * launches or writes of variables on the same rank, or if both are functions. So the results are
- * those of the steps in their recorded order, bit by bit.
+ * one writes MRAM that the other uses, if one writes host memory that the other uses, or if both are
+ * launches or writes of variables on the same rank. So the results are those of the steps in their
+ * recorded order, bit by bit.
  *
  * A stream has at most 65,536 pieces, where an allreduce counts its parts times twice the rank
  * groups plus 1. A recording call beyond this limit returns ERR_ARGUMENT.
@@ -117,7 +117,8 @@ PIDCOMM_API int pidcomm_stream_write(pidcomm_stream *stream, const char *name, c
                                      size_t bytes);
 
 /* Records a call of function(context) on the thread of the execute. `ranges`: host memory that it
- * uses; all host memory if `count` is 0. It must not use the set or the stream, and must not throw.
+ * uses; all host memory if `count` is 0. Functions whose ranges allow it may change their order. It
+ * must not use the set or the stream, and must not throw.
  * If it does not return 0, the execute ends with ERR_FUNCTION. Errors: ERR_ARGUMENT (a pointer is
  * null). */
 PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void *context),

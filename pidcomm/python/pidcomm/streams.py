@@ -170,7 +170,7 @@ class Stream:
         writes: Sequence[Array] = (),
     ) -> None:
         """Record a call of ``function()`` on the thread that runs the stream. Functions run in the
-        order in which they were recorded.
+        order in which they were recorded if one writes an array that the other uses.
 
         reads, writes: all host arrays that the function uses, C-contiguous, of any shape and dtype.
         Without arrays, the function may use all host arrays of the stream. An exception of the

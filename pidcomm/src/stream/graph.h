@@ -60,7 +60,6 @@ struct StreamPiece {
   /// A code of PIDCOMM_STREAM_KINDS, whose order is that of `work`.
   int kind() const { return static_cast<int>(work.index()); }
   bool is_launch() const { return kind() == PIDCOMM_STREAM_LAUNCH; }
-  bool is_call() const { return kind() == PIDCOMM_STREAM_CALL; }
   bool is_collective() const { return kind() == PIDCOMM_STREAM_COLLECTIVE; }
   bool shares_rank(const StreamPiece &other) const {
     return first_rank < other.first_rank + other.ranks && other.first_rank < first_rank + ranks;

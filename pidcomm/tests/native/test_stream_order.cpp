@@ -17,7 +17,6 @@ namespace {
 constexpr uint32_t kRanks = 8;
 constexpr double kAllreduce_s = 0.04, kKernel_s = 0.02;
 const LaunchStep kLaunch{{}, 1};
-const CallStep kCall{};
 
 /// A launch, or a combination, which has no other rules than its host memory.
 StreamPiece piece_of(bool is_launch, uint32_t first_rank, uint32_t ranks) {
@@ -52,8 +51,7 @@ bool conflicts(const StreamPiece &a, const StreamPiece &b) {
     };
     if (has(a) && has(b) && ((a.uses_wram && b.uses_wram) || clash(a.mram, b.mram))) return true;
   }
-  const auto is_call = [](const StreamPiece &piece) { return piece.kind() == PIDCOMM_STREAM_CALL; };
-  return (is_call(a) && is_call(b)) || clash(a.host, b.host);
+  return clash(a.host, b.host);
 }
 
 StreamGraph random_graph(std::mt19937 &random) {
@@ -72,7 +70,6 @@ StreamGraph random_graph(std::mt19937 &random) {
     StreamPiece piece = piece_of(below(2) == 0, below(kRanks / ranks) * ranks, ranks);
     piece.mram = ranges();
     if (!piece.is_launch()) piece.host = ranges();
-    if (!piece.is_launch() && below(3) == 0) piece.work = CallWork{&kCall};
     graph.add(piece);
   }
   return graph;

@@ -230,26 +230,33 @@ int take_note(void *context) {
   return 0;
 }
 
-TEST(FunctionsOfAStream_KeepTheirOrder) {
+TEST(FunctionsOfAStream_KeepTheirOrderIfTheyShareHostMemory) {
   Setting setting;
-  setting.reset();
-  std::string notes;
-  Note first{&notes, '1'}, second{&notes, '2'};
-  const StreamPointer stream = stream_of(setting.set, 1);
   const Job job{0, 0, kBytes, 3, kNoPe};
   const pidcomm_access access{0, kBytes, 1, 1};
   Bytes rows(8 * setting.cube.pes());
   pidcomm_request request = request_of(PIDCOMM_GATHER, "111", 8);
   request.host = rows.data();
   request.host_bytes = rows.size();
-  const pidcomm_stream_host_access range{rows.data(), rows.size(), 0}, other{&request, 1, 0};
-  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
-  ok(pidcomm_stream_launch(stream.get(), &access, 1, 1, nullptr));
-  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
-  ok(pidcomm_stream_call(stream.get(), take_note, &first, &range, 1));
-  ok(pidcomm_stream_call(stream.get(), take_note, &second, &other, 1));
-  ok(pidcomm_stream_execute(stream.get(), nullptr));
-  CHECK_EQ(notes, "12");
+  std::string notes;
+  Note first{&notes, '1'}, second{&notes, '2'};
+  const pidcomm_stream_host_access after_gather[] = {{rows.data(), rows.size(), 0}, {&notes, 1, 1}},
+                                   shared{&notes, 1, 1}, other{&second, 1, 0};
+  const auto order_with = [&](const pidcomm_stream_host_access *ranges, std::size_t count) {
+    setting.reset();
+    notes.clear();
+    const StreamPointer stream = stream_of(setting.set, 1);
+    ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+    ok(pidcomm_stream_launch(stream.get(), &access, 1, 1, nullptr));
+    ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+    ok(pidcomm_stream_call(stream.get(), take_note, &first, after_gather, 2));
+    ok(pidcomm_stream_call(stream.get(), take_note, &second, ranges, count));
+    ok(pidcomm_stream_execute(stream.get(), nullptr));
+    return notes;
+  };
+  CHECK_EQ(order_with(&shared, 1), "12");
+  CHECK_EQ(order_with(nullptr, 0), "12");
+  CHECK_EQ(order_with(&other, 1), "21");  // runs beside the launch
 }
 
 int cancel(void *stream) {
