@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/recorder.h"
 #include "exec/clock.h"
 #include "exec/default_options.h"
 #include "exec/device.h"
@@ -245,6 +246,7 @@ void print_waiting(int calls) {
 void print_steps(int calls) {
   std::vector<std::pair<const char *, std::vector<double>>> rows = {{"wait for earlier work", {}},
                                                                     {"lock the ranks", {}},
+                                                                    {"record the call", {}},
                                                                     {"resolve the options", {}},
                                                                     {"read the heap bases", {}},
                                                                     {"find the plan", {}},
@@ -277,7 +279,18 @@ void print_steps(int calls) {
     });
     const double waits = 2 * time_us(calls, [&] { pidcomm::wait_for_set(pes.set, placement); });
     const double locking = time_us(calls, [&] { locks.lock(pidcomm::RankLocks::Mode::exclusive); });
-    const double resolving = time_us(calls, [] { pidcomm::resolve(nullptr); });
+    pidcomm::Recorder recorder("");
+    const double clock = time_us(calls, [] { pidcomm::Stopwatch().begin_ns(); });
+    const double recording = time_us(calls, [&] {
+      pidcomm::Recording record(recorder, request, 1, pidcomm::Stopwatch().begin_ns());
+      record.enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
+      record.enter(PIDCOMM_CALL_WAITS_FOR_PES);
+      record.enter(PIDCOMM_CALL_RUNS);
+      record.done(pidcomm_trace{});
+    });
+    pidcomm_options given{};
+    if (threads == 1) given.threads = 1;  // as in a small call
+    const double resolving = time_us(calls, [&] { pidcomm::resolve(&given); });
     pidcomm::KeptHeapBase kept;
     const double heap = time_us(calls, [&] { kept.of(placement); });
     const double taking = time_us(calls, [&] {
@@ -289,14 +302,9 @@ void print_steps(int calls) {
       for (struct dpu_rank_t *rank : placement.ranks) pidcomm::rank_access_release(rank);
     });
     const double waking = time_us(calls, [&] { pidcomm::run_threads(threads, [](int) {}); });
-    std::vector<double> column = {waits,
-                                  locking,
-                                  resolving,
-                                  heap,
-                                  median_us(plan) - resolving - heap,
-                                  taking,
-                                  waking,
-                                  median_us(pass) - waking};
+    std::vector<double> column = {waits,     locking, recording - clock,
+                                  resolving, heap,    median_us(plan) - resolving - heap,
+                                  taking,    waking,  median_us(pass) - waking};
     double other = call;
     for (const double us : column) other -= us;
     column.push_back(other);
