@@ -226,8 +226,9 @@ class Stream:
         return self._pieces()
 
     def explain(self) -> str:
-        """Return the times of `timeline` as text, with a line for each step: its pieces, begin,
-        end, the sum of the durations of its pieces, and when they ran.
+        """Return the times of `timeline` as text, with a line for each step: its pieces, the ranks
+        of a piece (all ranks: the step waits for all of them), begin, end, the sum of the
+        durations of its pieces, and when they ran.
 
         Raises Error as `timeline` does.
         """
@@ -244,7 +245,7 @@ class Stream:
         )
         names = [f"{number} {name}" for number, name in enumerate(self._steps)]
         width = max(map(len, ["step", *names]))
-        lines.append(f"{'step':{width}} pieces  begin us    end us   busy us")
+        lines.append(f"{'step':{width}} pieces ranks  begin us    end us   busy us")
         for number, name in enumerate(names):
             own = [piece for piece in pieces if piece.step == number]
             if not own:
@@ -252,8 +253,9 @@ class Stream:
             begin_s, end_s = min(piece.begin_s for piece in own), max(piece.end_s for piece in own)
             busy_s = sum(piece.end_s - piece.begin_s for piece in own)
             lines.append(
-                f"{name:{width}} {len(own):6} {begin_s * 1e6:9.1f} {end_s * 1e6:9.1f}"
-                f" {busy_s * 1e6:9.1f} |{_bar(own, trace.seconds_total)}|"
+                f"{name:{width}} {len(own):6} {max(piece.ranks for piece in own):5}"
+                f" {begin_s * 1e6:9.1f} {end_s * 1e6:9.1f} {busy_s * 1e6:9.1f}"
+                f" |{_bar(own, trace.seconds_total)}|"
             )
         return "\n".join(lines)
 

@@ -186,7 +186,7 @@ def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     assert (trace.rank_groups, trace.parts) == (2, 8)
     lines = stream.explain().splitlines()
     assert lines[0] == repr(stream) == "<Stream of 6 steps on 4 ranks>"
-    assert lines[4].split()[:6] == ["1", "launch", "in", "8", "parts", "16"]
+    assert lines[4].split()[:7] == ["1", "launch", "in", "8", "parts", "16", "2"]
     assert lines[6].startswith("3 allreduce 10 in 8 parts ")
     assert "#" in lines[6].split("|")[1]
 
