@@ -283,9 +283,10 @@ void print_steps(int calls) {
     const double clock = time_us(calls, [] { pidcomm::Stopwatch().begin_ns(); });
     const double recording = time_us(calls, [&] {
       pidcomm::Recording record(recorder, request, 1, pidcomm::Stopwatch().begin_ns());
-      record.enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
-      record.enter(PIDCOMM_CALL_WAITS_FOR_PES);
-      record.enter(PIDCOMM_CALL_RUNS);
+      for (const pidcomm_call_state state :
+           {PIDCOMM_CALL_WAITS_FOR_PES, PIDCOMM_CALL_WAITS_FOR_CALLS, PIDCOMM_CALL_WAITS_FOR_PES,
+            PIDCOMM_CALL_RUNS})
+        record.enter(state);
       record.done(pidcomm_trace{});
     });
     pidcomm_options given{};

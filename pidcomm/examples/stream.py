@@ -27,7 +27,8 @@ with pidcomm.allocate(ranks=RANKS) as pes:
         stream.launch()
         cube.allreduce("11", bytes=vectors[0].nbytes, dtype=np.uint32)
         stream.launch()
-    result = cube.read(WORDS, np.uint32)  # stream.explain() returns the timeline of the run
+    # stream.explain() now returns the timeline of the run.
+    result = cube.read(WORDS, np.uint32)
 
 want = new_words(new_words(vectors).sum(0, dtype=np.uint32))
 wrong = np.count_nonzero(result != want)

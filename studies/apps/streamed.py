@@ -19,7 +19,7 @@ from pidcomm_studies.apps.stage import HOST, Call, Cost, Stage
 
 STREAM, STEPS = "stream", "steps"  # phases: all streams, and the same steps one after another
 PLANNED = 0  # rank groups: the library chooses their number
-TRIALS = 14  # runs in which a planned stream measures its cuts
+TRIALS = 14  # runs in which a planned stream measures its cuts (pidcomm/src/stream/cuts.h)
 LAYOUT_PARTS = 8  # parts of a layout, at most
 
 Step = Callable[[Stream], object]
@@ -52,8 +52,8 @@ class StreamedStage(Stage):
     application needs a result.
 
     `costs` has the phases ``host``, `STREAM` and `STEPS`. With rounds, each stream first runs until
-    its cuts are chosen. All runs begin with the same windows and variables, because a program keeps
-    nothing else between launches.
+    its cuts are chosen. All runs begin with the same windows, and with the same values of variables
+    that were written before the stream, because a program keeps nothing else between launches.
     """
 
     def __init__(self, *arguments: Any, rank_groups: int = PLANNED, **others: Any) -> None:
@@ -94,6 +94,8 @@ class StreamedStage(Stage):
     ) -> Array:
         """Record calls of `fill` for parts of the slices."""
         rows.fill(0)
+        if reads is not None and len(reads) != len(rows):
+            raise ValueError(f"reads has {len(reads)} slices, rows {len(rows)}")
         parts = max(n for n in range(1, LAYOUT_PARTS + 1) if len(rows) % n == 0)
         each = len(rows) // parts
         for first in range(0, len(rows), each):

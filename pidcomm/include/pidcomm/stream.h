@@ -6,9 +6,9 @@
  * pieces: a launch has a piece for each rank group and part; a collective has one if its groups of
  * PEs lie inside rank groups (docs/streams.md), and else waits for all ranks. A piece begins when
  * all earlier pieces have ended that conflict with it. Two pieces conflict if they share a rank and
- * one writes MRAM that the other uses, if one writes host memory that the other uses, or if both are
- * launches or writes of variables on the same rank. So the results are those of the steps in their
- * recorded order, bit by bit.
+ * one writes MRAM that the other uses, if one writes host memory that the other uses, or if both
+ * are launches or writes of variables on the same rank. So the results are those of the steps in
+ * their recorded order, bit by bit.
  *
  * A stream has at most 65,536 pieces, where an allreduce counts its parts times twice the rank
  * groups plus 1. A recording call beyond this limit returns ERR_ARGUMENT.
@@ -116,11 +116,12 @@ PIDCOMM_API int pidcomm_stream_run(pidcomm_stream *stream, pidcomm_hypercube *cu
 PIDCOMM_API int pidcomm_stream_write(pidcomm_stream *stream, const char *name, const void *data,
                                      size_t bytes);
 
-/* Records a call of function(context) on the thread of the execute. `ranges`: host memory that it
- * uses; all host memory if `count` is 0. Functions whose ranges allow it may change their order. It
- * must not use the set or the stream, and must not throw.
- * If it does not return 0, the execute ends with ERR_FUNCTION. Errors: ERR_ARGUMENT (a pointer is
- * null). */
+/* Records a call of function(context) on the thread of the execute. The function must not use the
+ * set or the stream, and must not throw. If it does not return 0, the execute ends with
+ * ERR_FUNCTION. `ranges`: host memory that it uses; all host memory if `count` is 0. Only these
+ * ranges order functions: if two functions share another state, such as a counter or a file, name
+ * it as a range that one of them writes, or give no ranges. Errors: ERR_ARGUMENT (a pointer is
+ * null, a range ends beyond the last address). */
 PIDCOMM_API int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void *context),
                                     void *context, const pidcomm_stream_host_access *ranges,
                                     size_t count);

@@ -169,12 +169,13 @@ class Stream:
         reads: Sequence[Array] = (),
         writes: Sequence[Array] = (),
     ) -> None:
-        """Record a call of ``function()`` on the thread that runs the stream. Functions run in the
-        order in which they were recorded if one writes an array that the other uses.
+        """Record a call of ``function()`` on the thread that runs the stream.
 
         reads, writes: all host arrays that the function uses, C-contiguous, of any shape and dtype.
-        Without arrays, the function may use all host arrays of the stream. An exception of the
-        function ends the run, which raises it. In the function, calls on the set raise Error.
+        Without arrays, the function may use all host arrays of the stream, and waits for all
+        earlier steps that use any. Only these arrays order functions: if two functions share
+        another state, such as a list or a file, give both no arrays. An exception of the function
+        ends the run, which raises it. In the function, calls on the set raise Error.
 
         Raises ArgumentError if an array is not C-contiguous, or an array of `writes` is read-only.
         """
@@ -227,8 +228,8 @@ class Stream:
 
     def explain(self) -> str:
         """Return the times of `timeline` as text, with a line for each step: its pieces, the ranks
-        of a piece (all ranks: the step waits for all of them), begin, end, the sum of the
-        durations of its pieces, and when they ran.
+        for which a piece waits (-: of a function), begin, end, the sum of the durations of its
+        pieces, and when they ran.
 
         Raises Error as `timeline` does.
         """
@@ -253,7 +254,7 @@ class Stream:
             begin_s, end_s = min(piece.begin_s for piece in own), max(piece.end_s for piece in own)
             busy_s = sum(piece.end_s - piece.begin_s for piece in own)
             lines.append(
-                f"{name:{width}} {len(own):6} {max(piece.ranks for piece in own):5}"
+                f"{name:{width}} {len(own):6} {self._ranks_of(own):>5}"
                 f" {begin_s * 1e6:9.1f} {end_s * 1e6:9.1f} {busy_s * 1e6:9.1f}"
                 f" |{_bar(own, trace.seconds_total)}|"
             )
@@ -268,6 +269,13 @@ class Stream:
         )
 
     # ---- implementation
+
+    def _ranks_of(self, pieces: list[StreamPiece]) -> int | str:
+        """Return the ranks for which a piece of a step waits. A combination waits for all."""
+        kinds = {piece.kind for piece in pieces}
+        if "combine" in kinds:
+            return self._core_set.ranks
+        return "-" if "call" in kinds else pieces[0].ranks
 
     def _pieces(self) -> list[StreamPiece]:
         return [

@@ -138,6 +138,9 @@ void Stream::call(int (*function)(void *), void *context,
   CallStep step{function, context, {}};
   for (const pidcomm_stream_host_access &range : ranges) {
     const auto begin = reinterpret_cast<uintptr_t>(range.address);
+    if (range.bytes > std::numeric_limits<uint64_t>::max() - begin)
+      fail(PIDCOMM_ERR_ARGUMENT, "a range of ", range.bytes, " bytes at address ", begin,
+           " ends beyond the last address");
     step.host.push_back({begin, begin + range.bytes, range.writes != 0});
   }
   if (ranges.empty()) step.host.push_back({0, std::numeric_limits<uint64_t>::max(), true});

@@ -241,7 +241,7 @@ TEST(FunctionsOfAStream_KeepTheirOrderIfTheyShareHostMemory) {
   std::string notes;
   Note first{&notes, '1'}, second{&notes, '2'};
   const pidcomm_stream_host_access after_gather[] = {{rows.data(), rows.size(), 0}, {&notes, 1, 1}},
-                                   shared{&notes, 1, 1}, other{&second, 1, 0};
+                                   shared{&notes, 1, 1}, other{&second, 1, 0};  // notes is missing
   const auto order_with = [&](const pidcomm_stream_host_access *ranges, std::size_t count) {
     setting.reset();
     notes.clear();

@@ -188,6 +188,27 @@ def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     assert lines[0] == repr(stream) == "<Stream of 6 steps on 4 ranks>"
     assert lines[4].split()[:7] == ["1", "launch", "in", "8", "parts", "16", "2"]
     assert lines[6].startswith("3 allreduce 10 in 8 parts ")
+    assert lines[8].split()[:5] == ["5", "alltoall", "01", "1", "4"]  # waits for all ranks
+
+
+def test_functions_wait_only_for_steps_that_share_their_arrays(
+    pes: pidcomm.PeSet, program: Path
+) -> None:
+    """A function without arrays waits for all earlier functions."""
+    cube = pes.hypercube(64, 4)
+    (x, y, _), other = random_buffers(cube, 1), np.zeros(1)
+    for arrays, want in (([other], [2, 1]), ([], [1, 2])):
+        order: list[int] = []
+        with pes.stream(2) as stream:
+            stream.write("job", job_of(x, y, 3))
+            stream.launch([x], [y])
+            rows = cube.gather(y, "10")
+            stream.call(partial(order.append, 1), [rows])
+            stream.call(partial(order.append, 2), arrays)
+        assert order == want
+        lines = stream.explain().splitlines()
+        assert lines[6].split()[:4] == ["3", "call", "partial", "1"]
+        assert lines[6].split()[4] == "-"
     assert "#" in lines[6].split("|")[1]
 
 
