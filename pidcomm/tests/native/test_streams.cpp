@@ -269,6 +269,9 @@ TEST(WrongArguments_AreRefusedAndRecordNothing) {
                 "function is null");
   check_refused(pidcomm_stream_call(s, combine, nullptr, nullptr, 1), PIDCOMM_ERR_ARGUMENT,
                 "ranges is null");
+  const pidcomm_stream_host_access endless{&odd, SIZE_MAX, 1};
+  check_refused(pidcomm_stream_call(s, combine, nullptr, &endless, 1), PIDCOMM_ERR_ARGUMENT,
+                "beyond the last address");
   check_refused(pidcomm_stream_plan(nullptr, nullptr), PIDCOMM_ERR_ARGUMENT, "stream is null");
   pidcomm_request request{};
   request.collective = PIDCOMM_ALLREDUCE;
