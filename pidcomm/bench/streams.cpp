@@ -76,24 +76,19 @@ void fill(const Problem &problem) {
   });
 }
 
-/// The windows of the first PE of each rank. Stops the program if a PE has other bytes than `want`
-/// has for its rank, or, if `want` is empty, than the first PE of its rank (of all ranks if the
-/// allreduce is over all ranks). row: named in the error.
+/// The windows of the first PE of each group of the allreduce. Stops the program if a PE has other
+/// bytes than `want` has for its group, or than the first PE of its group if `want` is empty. row:
+/// named in the error.
 Words checked_windows(const Problem &problem, const Words &want, const std::string &row) {
   const std::size_t count = problem.allreduce.bytes / sizeof(std::uint32_t);
   Words windows = want;
   std::size_t rank_begin = 0;
   each_rank(problem, [&](struct dpu_set_t rank, Words &words) {
     transfer(rank, DPU_XFER_FROM_DPU, problem.allreduce.bytes, words);
-    const bool is_alone = problem.allreduce.mask[1] == '0' || rank_begin == 0;
-    if (want.empty()) {
-      const Words first(
-          is_alone ? words.begin() : windows.begin(),
-          (is_alone ? words.begin() : windows.begin()) + static_cast<std::ptrdiff_t>(count));
-      windows.insert(windows.end(), first.begin(), first.end());
-    }
+    const std::size_t begin = problem.allreduce.mask[1] == '0' ? rank_begin : 0;
+    if (begin == windows.size()) windows.insert(windows.end(), words.data(), words.data() + count);
     for (std::size_t word = 0; word < words.size(); ++word)
-      if (const std::uint32_t wanted = windows[rank_begin + word % count]; words[word] != wanted)
+      if (const std::uint32_t wanted = windows[begin + word % count]; words[word] != wanted)
         stop(row + ": word " + std::to_string(word % count) + " of PE " +
              std::to_string(rank_begin / count * kPesOfRank + word / count) + " is " +
              std::to_string(words[word]) + ", not " + std::to_string(wanted));
