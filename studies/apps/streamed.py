@@ -93,9 +93,9 @@ class StreamedStage(Stage):
         self, rows: Array, fill: Callable[[slice, Array], object], reads: Array | None = None
     ) -> Array:
         """Record calls of `fill` for parts of the slices."""
-        rows.fill(0)
         if reads is not None and len(reads) != len(rows):
             raise ValueError(f"reads has {len(reads)} slices, rows {len(rows)}")
+        rows.fill(0)
         parts = max(n for n in range(1, LAYOUT_PARTS + 1) if len(rows) % n == 0)
         each = len(rows) // parts
         for first in range(0, len(rows), each):
