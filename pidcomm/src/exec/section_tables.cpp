@@ -1,6 +1,7 @@
 #include "exec/section_tables.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 namespace pidcomm {
@@ -14,9 +15,57 @@ constexpr uint32_t kCachedLines = 12288;
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
 
-/// Words of a stream that an alltoall with few streams visits before the next stream. With more
-/// streams it visits kStepWords.
-constexpr uint32_t kShortStripWords = 4;
+/// Sets the lane of the source from which a lane comes.
+void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
+  source.lane_map = (source.lane_map & ~(uint64_t{0xFF} << 8 * lane)) | uint64_t{from} << 8 * lane;
+}
+
+/// Returns the lines whose lanes make up an output line.
+std::vector<MergeSource> lines_of(const SectionTables::LineSources &sources) {
+  std::vector<MergeSource> lines;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (sources[lane].stream == SectionTables::kNoStream) continue;
+    auto line = std::find_if(lines.begin(), lines.end(), [&](const MergeSource &other) {
+      return other.stream == sources[lane].stream;
+    });
+    if (line == lines.end())
+      line = lines.insert(line, {kNoLane * 0x0101010101010101u, sources[lane].stream});
+    set_lane(*line, lane, sources[lane].lane);
+  }
+  return lines;
+}
+
+/// Returns the tile_mask of a tile for this number of targets.
+uint32_t tile_mask_of(std::size_t targets) {
+  return std::max<uint32_t>(static_cast<uint32_t>(std::bit_ceil(targets)), 2) - 1;
+}
+
+/// Returns the 8 sources of a tile that makes the lines of some targets.
+std::vector<MergeSource> tile_of(const std::vector<SectionTables::LineSources> &targets) {
+  const uint32_t mask = tile_mask_of(targets.size());
+  std::vector<MergeSource> sources;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    const bool has_pe = targets[0][lane].stream != SectionTables::kNoStream;
+    MergeSource source = {kNoLane * 0x0101010101010101u, targets[0][has_pe ? lane : 0].stream};
+    for (uint32_t n = 0; has_pe && n < targets.size(); ++n)
+      set_lane(source, (lane & ~mask) | n, targets[n][lane].lane);
+    sources.push_back(source);
+  }
+  return sources;
+}
+
+/// Whether a tile makes the lines of some targets with fewer instructions. A tile takes 8 loads, 8
+/// shuffles, an OR for each source after the first of a line, and its transposition. Otherwise, the
+/// pass loads, shuffles and combines each source of each target.
+bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
+  const uint32_t mask = tile_mask_of(targets.size()), lines = mask + 1;
+  const uint32_t of_tile =
+      kLanes + kLanes + (kLanes - lines) + lines * static_cast<uint32_t>(std::popcount(mask));
+  std::size_t of_targets = 0;
+  for (const SectionTables::LineSources &sources : targets)
+    of_targets += 3 * lines_of(sources).size();
+  return of_tile < of_targets;
+}
 
 }  // namespace
 
@@ -44,6 +93,7 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs,
                  out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
+  const bool has_tiles = plan.in.per_member && !is_buffered;
   constexpr uint32_t kNever = ~0u;
   std::vector<uint32_t> visited_at(
       in_streams,
@@ -51,45 +101,67 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   uint32_t before = 0,
            longest_reload =
                0;  // streams of earlier units; streams between two units with the same stream
-  units_.push_back({});
+  const auto begin_unit = [&](uint32_t tile_mask) {
+    if (!units_.empty()) before += units_.back().stream_count;
+    units_.push_back({static_cast<uint32_t>(streams_.size()), 0,
+                      static_cast<uint32_t>(targets_.size()), 0, tile_mask});
+  };
+  const auto add_stream = [&](uint32_t stream) {
+    uint32_t &visited = visited_at[stream];
+    if (visited != kNever && visited != before)
+      longest_reload = std::max(longest_reload, before - visited);
+    visited = before;
+    streams_.push_back(stream);
+    ++units_.back().stream_count;
+  };
+  const auto add_target = [&](uint32_t eg, uint32_t block, uint32_t first_source) {
+    targets_.push_back({block * egs + eg, first_source,
+                        static_cast<uint32_t>(sources_.size()) - first_source,
+                        eg + 1 == egs ? keep_lanes_ : 0});
+    ++units_.back().target_count;
+  };
+  const auto add_tile = [&](uint32_t eg, uint32_t block, const std::vector<LineSources> &targets) {
+    begin_unit(tile_mask_of(targets.size()));
+    const auto first_source = static_cast<uint32_t>(sources_.size());
+    for (const MergeSource &line : tile_of(targets)) {
+      add_stream(line.stream);
+      sources_.push_back(line);
+    }
+    for (std::size_t n = 0; n < targets.size(); ++n) add_target(eg, block++, first_source);
+  };
+  const auto add_without_tile = [&](uint32_t eg, uint32_t block, const LineSources &sources) {
+    const std::vector<MergeSource> lines = lines_of(sources);
+    const auto is_new = [&](const MergeSource &line) { return visited_at[line.stream] != before; };
+    const auto added = std::count_if(lines.begin(), lines.end(), is_new);
+    if (units_.empty() || units_.back().tile_mask != 0 ||
+        (!is_buffered && units_.back().stream_count + added > kUnitStreams))
+      begin_unit(0);
+    const auto first_source = static_cast<uint32_t>(sources_.size());
+    for (const MergeSource &line : lines) {
+      if (is_new(line)) add_stream(line.stream);
+      sources_.push_back(line);
+    }
+    add_target(eg, block, first_source);
+  };
   for (uint32_t eg = 0; eg < egs; ++eg) {
-    for (uint32_t block = 0; block < out_blocks_; ++block) {
-      add_target(eg, block);
-      const MergeTarget &target = targets_.back();
-      const auto is_in_unit = [&](const MergeSource &source) {
-        return visited_at[source.stream] == before;
-      };
-      const auto first = sources_.begin() + target.first_source;
-      const auto added = static_cast<uint32_t>(target.source_count -
-                                               std::count_if(first, sources_.end(), is_in_unit));
-      if (!is_buffered && units_.back().target_count != 0 &&
-          units_.back().stream_count + added > kUnitStreams) {
-        before += units_.back().stream_count;
-        units_.push_back({static_cast<uint32_t>(streams_.size()), 0,
-                          static_cast<uint32_t>(targets_.size() - 1), 0});
-      }
-      MergeUnit &unit = units_.back();
-      ++unit.target_count;
-      std::for_each(first, sources_.end(), [&](const MergeSource &source) {
-        uint32_t &visited = visited_at[source.stream];
-        if (visited == before) return;
-        if (visited != kNever) longest_reload = std::max(longest_reload, before - visited);
-        visited = before;
-        streams_.push_back(source.stream);
-        ++unit.stream_count;
-      });
+    for (uint32_t block = 0; block < out_blocks_;) {
+      const std::vector<LineSources> targets = targets_of_same_streams(eg, block);
+      if (has_tiles && is_faster_as_tile(targets))
+        add_tile(eg, block, targets);
+      else
+        for (std::size_t i = 0; i < targets.size(); ++i)
+          add_without_tile(eg, block + static_cast<uint32_t>(i), targets[i]);
+      block += static_cast<uint32_t>(targets.size());
     }
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
   const uint32_t reused =
       items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
-  const bool has_few_streams = plan.in.per_member && in_streams <= kUnitStreams;
   const uint32_t strip =
-      is_buffered       ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
-      : has_few_streams ? kShortStripWords
-      : reused == 0     ? kStepWords
-                        : std::clamp(kCachedLines / reused, 1u, kStepWords);
+      is_buffered   ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
+      : reused == 0 ? kStripWords
+                    : std::clamp(kCachedLines / reused, 1u, kStripWords);
   const uint32_t step =
       reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
   merge_ = {units_.data(),
@@ -105,23 +177,30 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
-void SectionTables::add_target(uint32_t eg, uint32_t block) {
+SectionTables::LineSources SectionTables::sources_of(uint32_t eg, uint32_t block) const {
   const uint32_t egs = split_.section_egs, members = split_.section.group_pes;
-  MergeTarget target = {block * egs + eg, static_cast<uint32_t>(sources_.size()), 0,
-                        eg + 1 == egs ? keep_lanes_ : 0};
+  LineSources sources;
+  sources.fill({kNoStream, 0});
   for (uint32_t pe = eg * kLanes; pe < std::min(split_.section_pes(), (eg + 1) * kLanes); ++pe) {
-    const uint32_t from = pe_at_[group_of_[pe] * members + block], shift = 8 * (pe % kLanes);
-    const uint32_t stream = (in_blocks_ > 1 ? member_of_[pe] * egs : 0) + from / kLanes;
-    auto source = std::find_if(sources_.begin() + target.first_source, sources_.end(),
-                               [&](const MergeSource &other) { return other.stream == stream; });
-    if (source == sources_.end()) {
-      source = sources_.insert(source, {kNoLane * 0x0101010101010101u, stream});
-      ++target.source_count;
-    }
-    source->lane_map = (source->lane_map & ~(uint64_t{0xFF} << shift)) | uint64_t{from % kLanes}
-                                                                             << shift;
+    const uint32_t from = pe_at_[group_of_[pe] * members + block];
+    sources[pe % kLanes] = {(in_blocks_ > 1 ? member_of_[pe] * egs : 0) + from / kLanes,
+                            from % kLanes};
   }
-  targets_.push_back(target);
+  return sources;
+}
+
+std::vector<SectionTables::LineSources> SectionTables::targets_of_same_streams(
+    uint32_t eg, uint32_t block) const {
+  std::vector<LineSources> targets = {sources_of(eg, block)};
+  while (++block < out_blocks_) {
+    const LineSources next = sources_of(eg, block);
+    const bool has_same_streams =
+        std::equal(next.begin(), next.end(), targets[0].begin(),
+                   [](const LaneSource &a, const LaneSource &b) { return a.stream == b.stream; });
+    if (!has_same_streams) break;
+    targets.push_back(next);
+  }
+  return targets;
 }
 
 void SectionTables::make_rows(const Plan &plan) {

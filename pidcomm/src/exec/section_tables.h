@@ -2,6 +2,7 @@
 // stream, and which rows accumulate which PEs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,11 +30,22 @@ class SectionTables {
   /// Bytes of the buffer that each thread needs.
   std::size_t buffer_bytes() const { return buffer_bytes_; }
 
+  /// Where the bytes of a lane of an output line come from: an input stream and a lane of it.
+  struct LaneSource {
+    uint32_t stream, lane;
+  };
+  /// The stream of a lane without a PE.
+  static constexpr uint32_t kNoStream = ~0u;
+  using LineSources = std::array<LaneSource, kLanes>;
+
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
   void make_rows(const Plan &plan);
-  /// Appends the output stream of one entangled group and output block, with its sources.
-  void add_target(uint32_t eg, uint32_t block);
+  /// Returns the sources of the output stream of one entangled group and output block.
+  LineSources sources_of(uint32_t eg, uint32_t block) const;
+  /// Returns the sources of this output stream, and of those of the next blocks that have the same
+  /// input stream in each lane.
+  std::vector<LineSources> targets_of_same_streams(uint32_t eg, uint32_t block) const;
 
   const Split &split_;
   uint32_t in_blocks_, out_blocks_;  // of a section

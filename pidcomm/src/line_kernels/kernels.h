@@ -81,8 +81,15 @@ struct MergeTarget {
 };
 /// Output streams of one entangled group, and the input streams with their lanes. A unit has few
 /// streams, because the memory bandwidth is lower if a thread visits many streams at a time.
+///
+/// If tile_mask is not 0 (alltoall, not in place), the lines of the targets are a tile: the targets
+/// share 8 sources, and lane l of each target comes from source l. The pass makes tile_mask + 1
+/// lines (2, 4 or 8), at least as many as the unit has targets: line n is the OR of the sources
+/// whose number has the bits n of tile_mask. Then it transposes these lines over the lane bits of
+/// tile_mask.
 struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
+  uint32_t tile_mask;
 };
 struct MergeTable {
   const MergeUnit *units;

@@ -17,20 +17,22 @@ struct Item {
   double transposes, shuffles, combines, rows_read, rows_written, buffered;
 };
 
-/// Returns the mean number of input lines whose lanes make up an output line of the pass `merge`,
-/// estimated from the first axis of a section: the lanes along a selected axis come from blocks of
-/// different members.
-double sources_of(const Plan &plan, const Split &split) {
+/// Returns the mean number of shuffles for an output line of the pass `merge`, estimated from the
+/// first axis of a section: the lanes along a selected axis come from blocks of different members.
+/// In the tiles of an alltoall, each line is shuffled once and then transposed over three lane
+/// bits.
+double merge_shuffles_of(const Plan &plan, const Sweep &sweep) {
   const auto first_length = [](const std::vector<Grouping::Digit> &digits) {
     return digits.empty() || digits.front().pe_stride != 1
                ? 1.0
                : std::min<double>(digits.front().length, kLanes);
   };
-  const double selected = first_length(split.section.selected);
+  const double selected = first_length(sweep.split.section.selected);
   if (selected == 1)
     return 2;  // the lanes are a run of PEs, which usually begins in the middle of an entangled
                // group
-  return plan.in.per_member ? kLanes : kLanes / selected + 1;
+  if (plan.in.per_member) return sweep.is_in_place() ? kLanes : 4;
+  return kLanes / selected + 1;
 }
 
 /// in, out: the numbers of input and output streams of the item. Host rows are in host order, so
@@ -40,7 +42,7 @@ Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
   const double from = sweep.host_order && sweep.in.space == Space::mram,
                to = sweep.host_order && sweep.out.space == Space::mram;
   const double egs = sweep.split.section_egs, groups = sweep.split.section.groups,
-               sources = sources_of(plan, sweep.split);
+               merge_shuffles = merge_shuffles_of(plan, sweep);
   const double host_rows =
       sweep.host_order
           ? in * from

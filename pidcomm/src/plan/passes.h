@@ -12,11 +12,11 @@ namespace pidcomm {
 /// `out` is the number of output streams of an item; `ways` is 2^k; `egs` is the number of
 /// entangled groups of a section, and `groups` is the number of groups in a section; `from` is 1 if
 /// lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing,
-/// else 0; `host_rows` is the number of transposes for host rows; `sources` is the number of input
-/// lines whose lanes make up an output line of `merge`. The lane bits that the mask selects form
-/// the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
-/// the lane with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive
-/// blocks. Passes that rotate lines run after PE-assisted reordering. In member_step and
+/// else 0; `host_rows` is the number of transposes for host rows; `merge_shuffles` is the number of
+/// shuffles for an output line of `merge`. The lane bits that the mask selects form the lane's
+/// index in its group. Rotating a line by s moves the bytes of the lane with index c to the lane
+/// with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive blocks.
+/// Passes that rotate lines run after PE-assisted reordering. In member_step and
 /// member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's lane
 /// map. If member_step_reduce has one stream, it combines each line with a copy of the line whose
 /// lanes have moved, and transposes both of these lines.
@@ -45,7 +45,7 @@ namespace pidcomm {
   X(merge,                                                                                        \
     "load the 1 to 8 lines whose lanes make up an output line, shuffle and combine them, "        \
     "store the line",                                                                             \
-    0, sources * out, 0, 0, 0, 0)                                                                 \
+    0, merge_shuffles * out, 0, 0, 0, 0)                                                          \
   X(reduce_rows,                                                                                  \
     "load the lines of all members, transpose to host order, combine words into a row per "       \
     "group (reduce_scatter: per PE), store lines",                                                \

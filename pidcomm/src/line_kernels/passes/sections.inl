@@ -93,6 +93,41 @@ class SectionPrefetch {
   uint32_t step_ = 0, item_ = 0, unit_ = 0, word_ = 0, stream_ = 0, due_ = 0;
 };
 
+/// Makes and stores the lines of a strip in the output streams of a tile; see MergeUnit.
+template <int Mask>
+void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit, const SweepItem &item,
+                SectionPrefetch &prefetch) {
+  constexpr uint32_t kLines = Mask + 1;
+  const MergeTarget *const targets = call.merge->targets + unit.first_target;
+  const MergeSource *const sources = call.merge->sources + targets->first_source;
+  decltype(Isa::lane_control(0)) controls[kLanes];
+  const std::byte *from[kLanes];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    controls[lane] = Isa::lane_control(sources[lane].lane_map);
+    from[lane] = line_at(item.in[sources[lane].stream], strip.word);
+  }
+  std::byte *to[kLines];
+  for (uint32_t n = 0; n < unit.target_count; ++n)
+    to[n] = line_at(item.out[targets[n].stream], strip.word);
+  const uint32_t keep_lanes = targets->keep_lanes;
+  for (uint32_t w = 0; w < strip.count; ++w) {
+    Line tile[kLines];
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const Line line = Isa::shuffle_lanes(Isa::load_line(line_at(from[lane], w)), controls[lane]);
+      Line &sum = tile[lane % kLines];
+      sum = lane < kLines ? line : combine_lines<uint64_t, PIDCOMM_OR>(sum, line);
+    }
+    transpose_tile<Mask>(tile);
+#pragma GCC unroll 8
+    for (uint32_t n = 0; n < kLines; ++n) {
+      if (n == unit.target_count) break;
+      std::byte *const out = line_at(to[n], w);
+      Isa::store_line(out, keep_lanes == 0 ? tile[n] : with_kept_lanes(tile[n], out, keep_lanes));
+    }
+    prefetch.advance(unit.stream_count, strip.count);
+  }
+}
+
 /// The output of an item has the streams of one section (alltoall) or of all sections of the set
 /// (allgather).
 void merge_lines(const SweepCall &call) {
@@ -109,6 +144,13 @@ void merge_lines(const SweepCall &call) {
         const MergeUnit &unit = table.units[p];
         for (Step strip = {step, table.strip_words}; strip.word < end; strip.word += strip.count) {
           if (strip.count > end - strip.word) strip.count = end - strip.word;
+          if (unit.tile_mask != 0) {
+            const auto merge = unit.tile_mask == 1   ? merge_tile<1>
+                               : unit.tile_mask == 3 ? merge_tile<3>
+                                                     : merge_tile<7>;
+            merge(call, strip, unit, item, prefetch);
+            continue;
+          }
           for (uint32_t c = 0; c < copies; ++c) {
             std::byte *const *const out = item.out + c * table.out_streams;
             for (uint32_t t = unit.first_target; t < unit.first_target + unit.target_count; ++t) {
@@ -133,7 +175,7 @@ void merge_in_place(const SweepCall &call) {
   const uint32_t in_sections = call.in_count / table.in_streams,
                  out_sections = call.out_count / table.out_streams;
   Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
-  const MergeUnit all = {0, call.in_count, 0, unit.target_count};
+  const MergeUnit all = {0, call.in_count, 0, unit.target_count, 0};
   SectionPrefetch prefetch(call, &all, 1, nullptr, table.strip_words, table.strip_words);
   for (Step strip = {0, table.strip_words}; strip.word < call.words; strip.word += strip.count) {
     if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
@@ -170,7 +212,7 @@ class RowPass {
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
         stored_streams_(stored_streams),
-        streams_{0, table_.in_streams, 0, 0},
+        streams_{0, table_.in_streams, 0, 0, 0},
         prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kStripWords, kStripWords) {}
 
   /// Calls visit(item, step) for every step and item, when the rows are complete.
@@ -192,16 +234,14 @@ class RowPass {
   /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
   void store(const SweepItem &item, Step step) {
     for (uint32_t e = 0; e < table_.egs; ++e) {
-      const uint32_t *const rows = table_.out + e * 8;
+      const uint32_t *const rows = table_.out + e * kLanes;
+      bool is_one_row = true;
+      for (uint32_t lane = 1; lane < kLanes; ++lane)
+        is_one_row &= rows[lane] == rows[0] || rows[lane] == kNoRow;
       Line lines[kStripWords];
-      for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
-        Line tile[kMaxTileLines];
-        for (uint32_t lane = 0; lane < 8; ++lane)
-          tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
-        transpose_tile<7, HostOrder>(tile);
-        for (uint32_t w = 0; w < kStepWords; ++w)
-          lines[t * kStepWords + w] = Isa::transpose(tile[w]);
-      }
+      for (uint32_t t = 0; t * kStepWords < step.count; ++t)
+        is_one_row ? replicate_row(row(rows[0])[t], lines + t * kStepWords)
+                   : transpose_rows(rows, t, lines + t * kStepWords);
       const uint32_t keep_lanes = e + 1 == table_.egs ? call_.keep_lanes : 0;
       for (uint32_t o = e; o < call_.out_count; o += table_.egs) {
         std::byte *const to = line_at(item.out[o], step.word);
@@ -222,6 +262,22 @@ class RowPass {
  private:
   void advance() {
     if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
+  }
+
+  /// Makes 8 lines, one for each word, from line `t` of the rows of 8 lanes.
+  void transpose_rows(const uint32_t *rows, uint32_t t, Line *lines) const {
+    Line tile[kMaxTileLines];
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
+    transpose_tile<7, HostOrder>(tile);
+    for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = Isa::transpose(tile[w]);
+  }
+
+  /// Does the same if all lanes have the same row.
+  static void replicate_row(Line words, Line *lines) {
+    const Line lanes = Isa::transpose(words);  // lane w has word w
+    for (uint32_t w = 0; w < kStepWords; ++w)
+      lines[w] = Isa::shuffle_lanes(lanes, Isa::lane_control(w * 0x0101010101010101u));
   }
 
   /// Combines the words of a step from all input streams of an item into the rows. If the set has
