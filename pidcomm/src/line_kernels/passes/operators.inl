@@ -296,12 +296,24 @@ void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *f
     const std::byte *const lines = from + first * (transposes ? kLineStride : sizeof(Line));
     Line tile[kMaxTileLines];
     (kIsUnrolled ? load_lanes : call_load_lanes)(tile, lines, words - first, transposes);
+    // Lanes of one row that follow each other are combined in a register: if each lane added to the
+    // row in memory, it would wait for the store of the lane before it.
+    uint32_t sum_row = kNoRow;
+    Line sum = kZeroLine;
+    const auto row = [&](uint32_t number) {
+      return reinterpret_cast<Line *>(rows) + number * kStripLines + first / kStepWords;
+    };
     const auto combine_lane = [&](uint32_t lane) __attribute__((always_inline)) {
       if (row_of[lane] == kNoRow) return;
-      Line *const row = reinterpret_cast<Line *>(rows) +
-                        (row_of[lane] & ~kFirstOfRow) * kStripLines + first / kStepWords;
-      *row =
-          (row_of[lane] & kFirstOfRow) != 0 ? tile[lane] : combine_lines<T, Op>(*row, tile[lane]);
+      const uint32_t lane_row = row_of[lane] & ~kFirstOfRow;
+      if (lane_row == sum_row) {
+        sum = combine_lines<T, Op>(sum, tile[lane]);
+        return;
+      }
+      if (sum_row != kNoRow) *row(sum_row) = sum;
+      sum_row = lane_row;
+      sum = (row_of[lane] & kFirstOfRow) != 0 ? tile[lane]
+                                              : combine_lines<T, Op>(*row(lane_row), tile[lane]);
     };
     if constexpr (kIsUnrolled) {
 #pragma GCC unroll 8
@@ -310,6 +322,7 @@ void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *f
 #pragma GCC unroll 0
       for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
     }
+    *row(sum_row) = sum;
   }
 }
 
