@@ -44,16 +44,28 @@ struct VisitCursor {
   }
 };
 
-/// Points to the first lines of a visit, of which a pass may read the words before end_word.
-void move_to(VisitLines &lines, const VisitCursor &visit, uint32_t end_word) {
-  const SweepCall &call = visit.call;
-  const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
+/// Points to the first lines of a visit in some items, of which a pass may read the words before
+/// end_word. word: the first word of the visit.
+void move_to(VisitLines &lines, const VisitCursor &visit, const SweepItem *items, uint32_t word,
+             uint32_t end_word) {
+  const uint32_t left = word < end_word ? end_word - word : 0;
   lines.words = left < visit.step.count ? left : visit.step.count;
   const std::byte **first = lines.first;
-  for (uint32_t i = 0; i < call.item_count; ++i)
+  for (uint32_t i = 0; i < visit.call.item_count; ++i)
     for (uint32_t m = 0; m < visit.members; ++m)
-      *first++ = line_at(call.items[i].in[(visit.member + m) * visit.blocks + visit.block],
-                         visit.step.word);
+      *first++ = line_at(items[i].in[(visit.member + m) * visit.blocks + visit.block], word);
+}
+
+/// Points to the first lines of a visit to prefetch. The visits from word `end` on are those of the
+/// next call, if it has as many streams.
+void move_to_later(VisitLines &lines, const VisitCursor &visit, uint32_t end) {
+  const SweepCall &call = visit.call;
+  if (visit.step.word < end)
+    move_to(lines, visit, call.items, visit.step.word, call.prefetch_end);
+  else if (call.next.item_count == call.item_count && call.next.in_count == call.in_count)
+    move_to(lines, visit, call.next.items, visit.step.word - end, call.next.prefetch_end);
+  else
+    lines.words = 0;
 }
 
 /// Returns the number of output streams that the pass must have stored after `visited` of `visits`
@@ -96,15 +108,17 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t bloc
       call.accumulator->accumulate[call.load_transposes][Accumulator::index_of(members)];
   VisitCursor cursor = {call, blocks, members, step}, later = cursor;
   later.skip(ahead_words / step.count);
+  const uint32_t end =
+      step.word + (call.words - step.word + step.count - 1) / step.count * step.count;
   VisitLines now, later_lines[2];
-  move_to(later_lines[0], later, call.prefetch_end);
+  move_to_later(later_lines[0], later, end);
   VisitStores stores;
   stores.words = 0;
   const uint32_t visits = cursor.visits_of_step();
   for (uint32_t index = 0; index < visits; ++index, cursor.advance()) {
     later.advance();
-    move_to(later_lines[(index + 1) % 2], later, call.prefetch_end);
-    move_to(now, cursor, call.words);
+    move_to_later(later_lines[(index + 1) % 2], later, end);
+    move_to(now, cursor, call.items, cursor.step.word, call.words);
     if (store != nullptr) list_stores(stores, call, *store, index, visits);
     accumulate(bytes_of(sums + cursor.block * step.count),
                {&now,
