@@ -161,20 +161,36 @@ template <int Mask, class Order = PimOrder>
 }
 
 /// Transposes one tile for each word of a strip, or exchanges two tiles in place (Tiles == 2). The
-/// function loads both tiles before it stores a tile.
+/// function loads both tiles before it stores a tile. Finds the lines to prefetch once for a strip,
+/// because conditions for each line take time.
 template <int Mask, int Tiles>
 void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
-  constexpr int kLines = 1 << __builtin_popcount(Mask);
+  constexpr uint32_t kLines = 1 << __builtin_popcount(Mask), kStreams = Tiles * kLines;
   const SweepItem &streams = call.items[item];
-  for (uint32_t w = strip.word; w < strip.word + strip.count; ++w) {
+  const uint32_t ahead = strip.word + call.tuning.ahead,
+                 own = ahead < call.prefetch_end ? call.prefetch_end - ahead : 0;
+  const bool has_next = item < call.next.item_count && call.next.in_count == call.in_count &&
+                        ahead + strip.count <= call.prefetch_end + call.next.prefetch_end;
+  const auto past_end = static_cast<std::ptrdiff_t>(ahead) - call.prefetch_end;
+  const std::byte *later[2][kStreams];  // lines of this call, and lines of the next call
+  for (uint32_t s = 0; s < kStreams; ++s) {
+    later[0][s] = line_at(streams.in[s], ahead);
+    later[1][s] =
+        has_next ? call.next.items[item].in[s] + past_end * static_cast<std::ptrdiff_t>(kLineStride)
+                 : line_at(streams.in[s], strip.word);
+  }
+  const bool is_near = call.tuning.ahead_level == 1;
+  for (uint32_t w = 0; w < strip.count; ++w) {
+    const std::byte *const *const from = later[w >= own];
     Line tile[Tiles][kLines];
-    for (int t = 0; t < Tiles; ++t)
-      for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, item, t * kLines + i, w);
-    for (int t = 0; t < Tiles; ++t) {
-      transpose_tile<Mask>(tile[t]);
-      for (int i = 0; i < kLines; ++i)
-        Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
+    for (uint32_t s = 0; s < kStreams; ++s) {
+      const std::byte *const line = line_at(from[s], w);
+      is_near ? Isa::prefetch_line(line) : Isa::prefetch_far(line);
+      tile[s / kLines][s % kLines] = Isa::load_line(line_at(streams.in[s], strip.word + w));
     }
+    for (int t = 0; t < Tiles; ++t) transpose_tile<Mask>(tile[t]);
+    for (uint32_t s = 0; s < kStreams; ++s)
+      Isa::store_line(line_at(streams.out[s], strip.word + w), tile[s / kLines][s % kLines]);
   }
 }
 
