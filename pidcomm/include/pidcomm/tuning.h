@@ -1,13 +1,13 @@
 /* tuning.h: the pace of the passes of the library on this CPU. The values change the speed of a
  * collective and never its result.
  *
- * The library has values for each CPU vendor. `pidcomm tune` measures better values and writes them
- * to the tuning file, which the library reads when a process first needs the values. The file is
- * named by the environment variable PIDCOMM_TUNING (empty: no file), else it is pidcomm/tuning in
- * $XDG_CONFIG_HOME or in ~/.config. Its first line is "cpu VENDOR FAMILY MODEL", as CPUID reports
- * them. Each later line is "PASS KEY=VALUE ..." with all keys; passes without a line keep their
- * built-in values. If the file is for another CPU or has a line that is not valid, the library does
- * not use the file. */
+ * The library has values for some kinds of CPUs. `pidcomm tune` measures better values and writes
+ * them to the tuning file, which the library reads when a process first needs the values. The file
+ * is named by the environment variable PIDCOMM_TUNING (empty: no file), else it is pidcomm/tuning
+ * in $XDG_CONFIG_HOME or in ~/.config. Its first line is "cpu VENDOR FAMILY MODEL", as CPUID
+ * reports them. Each later line is "PASS KEY=VALUE ..." with all keys; passes without a line keep
+ * their built-in values. If the file is for another CPU or has a line that is not valid, the
+ * library does not use the file. */
 #ifndef PIDCOMM_TUNING_H
 #define PIDCOMM_TUNING_H
 
