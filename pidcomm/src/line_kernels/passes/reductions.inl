@@ -209,8 +209,7 @@ void replicate_results(const SweepCall &call, Line *lines) {
 
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
-  constexpr uint32_t kBufferLines = kRankStepLines / 2;
-  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kBufferLines};
+  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kAllreduceStepLines};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t next_buffer = 0;
   each_step(
@@ -226,7 +225,7 @@ void pass_reduce_lanes(const SweepCall &call) {
           });
         store = {bytes_of(sums), step, 1};
       },
-      reduce_step_words(call, 1, kBufferLines));
+      reduce_step_words(call, 1, kAllreduceStepLines));
   put_waiting(call, store);
 }
 
