@@ -34,9 +34,9 @@ inline constexpr uint32_t kRankStepLines = 256, kAllreduceStepLines = 64;
 inline constexpr uint32_t kMaxMembers = 8;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of
-/// an item has an accumulator line for each lane and each word of two steps. The buffers of items that
-/// a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of all of them
-/// would compete for a few places in the first-level cache.
+/// an item has an accumulator line for each lane and each word of two steps. The buffers of items
+/// that a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of all of
+/// them would compete for a few places in the first-level cache.
 inline constexpr std::size_t kItemBufferBytes = 2 * (kReduceStepWords + 1) * kLanes * kLineBytes;
 static_assert(kRankStepLines * kLineBytes <= kItemBufferBytes);
 static_assert(2 * kAllreduceStepLines * kLineBytes <= kItemBufferBytes);  // two steps
