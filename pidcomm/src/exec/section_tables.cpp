@@ -221,7 +221,7 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kStripWords : 0;
+  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kSumWords : 0;
   buffer_bytes_ = (uint64_t{rows_.rows} * kStripLines + sums) * kLineBytes;
 }
 

@@ -215,20 +215,25 @@ class RowPass {
         streams_{0, table_.in_streams, 0, 0, 0},
         prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kStripWords, kStripWords) {}
 
-  /// Calls visit(item, step) for every step and item, when the rows are complete.
+  /// Calls visit(item, strip) for every strip of every item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
     each_step(
         call_,
         [&](Step step) {
-          for (uint32_t i = 0; i < call_.item_count; ++i) {
-            accumulate(call_.items[i], step);
-            for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
-              finish_lines(call_, row(r), (step.count + kStepWords - 1) / kStepWords);
-            visit(call_.items[i], step);
-          }
+          if (has_sums_) accumulate_step(call_, step, sums(), table_.in_streams, nullptr);
+          for (uint32_t i = 0; i < call_.item_count; ++i)
+            for (Step strip = step; strip.word < step.word + step.count;
+                 strip.word += kStripWords) {
+              const uint32_t left = step.word + step.count - strip.word;
+              strip.count = left < kStripWords ? left : kStripWords;
+              accumulate(call_.items[i], step, strip);
+              for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
+                finish_lines(call_, row(r), (strip.count + kStepWords - 1) / kStepWords);
+              visit(call_.items[i], strip);
+            }
         },
-        kStripWords);
+        has_sums_ ? kSumWords : kStripWords);
   }
 
   /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
@@ -280,15 +285,17 @@ class RowPass {
       lines[w] = Isa::shuffle_lanes(lanes, Isa::lane_control(w * 0x0101010101010101u));
   }
 
-  /// Combines the words of a step from all input streams of an item into the rows. If the set has
-  /// several sections, first combines the sections, line by line.
-  void accumulate(const SweepItem &item, Step step) {
-    Line *const sums = row(table_.rows);
-    if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
+  /// The sums of the sections, line by line, if the set has several sections.
+  Line *sums() const { return row(table_.rows); }
+
+  /// Combines the words of a strip from the sums of its step, or from all input streams of an item,
+  /// into the rows.
+  void accumulate(const SweepItem &item, Step step, Step strip) {
     for (uint32_t i = 0; i < table_.in_streams; ++i) {
       const std::byte *const from =
-          has_sums_ ? bytes_of(sums + i * step.count) : line_at(item.in[i], step.word);
-      call_.accumulator->accumulate_rows(call_.section_buffer, table_.in + i * 8, from, step.count,
+          has_sums_ ? bytes_of(sums() + i * step.count + (strip.word - step.word))
+                    : line_at(item.in[i], strip.word);
+      call_.accumulator->accumulate_rows(call_.section_buffer, table_.in + i * 8, from, strip.count,
                                          !has_sums_);
       advance();
     }
