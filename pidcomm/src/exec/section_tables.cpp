@@ -86,7 +86,7 @@ SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
     member_of_.push_back(section.member_of(pe));
     pe_at_[group_of_[pe] * section.group_pes + member_of_[pe]] = pe;
   }
-  merges ? make_merge(plan, sweep) : make_rows(plan);
+  merges ? make_merge(plan, sweep) : make_rows(plan, sweep);
 }
 
 void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
@@ -203,15 +203,23 @@ std::vector<SectionTables::LineSources> SectionTables::targets_of_same_streams(
   return targets;
 }
 
-void SectionTables::make_rows(const Plan &plan) {
+void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, members = split_.section.group_pes,
                  pes = split_.section_pes();
   const bool has_row_per_pe = plan.in.per_member;  // else per group
+  const bool has_sums = split_.member_sections() > 1;
+  constexpr uint32_t kManyStreams = 64;  // their lines would not stay in the caches
+  const bool is_long_step =
+      (has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_blocks_ * egs <= kManyStreams;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{in_blocks_} * egs * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
-  rows_ = {row_in_.data(), row_out_.data(), in_blocks_ * egs, egs,
-           has_row_per_pe ? pes : split_.section.groups};
+  rows_ = {row_in_.data(),
+           row_out_.data(),
+           in_blocks_ * egs,
+           egs,
+           has_row_per_pe ? pes : split_.section.groups,
+           is_long_step ? kRowStepWords : kStripWords};
   std::vector<bool> is_used(rows_.rows, false);
   for (uint32_t block = 0; block < in_blocks_; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
@@ -221,8 +229,9 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kSumWords : 0;
-  buffer_bytes_ = (uint64_t{rows_.rows} * kStripLines + sums) * kLineBytes;
+  const uint64_t row_lines = rows_.step_words / kStepWords,
+                 sums = has_sums ? uint64_t{rows_.in_streams} * rows_.step_words : 0;
+  buffer_bytes_ = (rows_.rows * row_lines + sums) * kLineBytes;
 }
 
 std::size_t SectionTables::bytes() const {

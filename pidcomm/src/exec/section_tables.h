@@ -40,7 +40,7 @@ class SectionTables {
 
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
-  void make_rows(const Plan &plan);
+  void make_rows(const Plan &plan, const Sweep &sweep);
   /// Returns the sources of the output stream of one entangled group and output block.
   LineSources sources_of(uint32_t eg, uint32_t block) const;
   /// Returns the sources of this output stream, and of those of the next blocks that have the same

@@ -116,14 +116,15 @@ struct RowTable {
   uint32_t in_streams;  // of a section
   uint32_t egs;         // entangled groups of a section
   uint32_t rows;        // number of rows
+  uint32_t step_words;  // kStripWords or kRowStepWords
 };
 
-/// Lines of a row that the passes for rows handle at a time, and the words of these lines.
-inline constexpr uint32_t kStripLines = 2, kStripWords = kStripLines * kStepWords;
+/// Words of a stream that merge and reduce_rows visit before the next stream.
+inline constexpr uint32_t kStripWords = 2 * kStepWords;
 
-/// Words of a step of these passes if a set has several sections. With a step of one strip, they
-/// take up to 28% more time, because they load only a few adjacent lines of a section at a time.
-inline constexpr uint32_t kSumWords = 4 * kStripWords;
+/// Words of a step of the passes for rows if they load from several sections, where a step of 16
+/// words takes up to 28% more time, or store to host rows (up to 26% more).
+inline constexpr uint32_t kRowStepWords = 64;
 
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are
 /// consecutive.
@@ -173,12 +174,12 @@ struct Accumulator {
   /// + i * kItemBufferBytes. The functions accumulate[1] transpose lines after loading;
   /// accumulate[0] do not, and are null for operators that are not byte-wise.
   void (*accumulate[2][kFunctions])(std::byte *sums, const Visit &visit);
-  /// Combines `words` lines, at most kStripWords, into rows: the words of lane l into row row_of[l]
-  /// (see RowTable), which begins at rows + row * kStripLines * kLineBytes. A lane whose entry has
-  /// kFirstOfRow replaces the contents of its row. transposes: the lines are in MRAM; else they are
-  /// contiguous and in host order.
-  void (*accumulate_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from,
-                          uint32_t words, bool transposes);
+  /// Combines `words` lines into rows: the words of lane l into row row_of[l] (see RowTable). Words
+  /// 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry has kFirstOfRow
+  /// replaces the contents of its row. transposes: the lines are in MRAM; else they are contiguous
+  /// and in host order.
+  void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const uint32_t *row_of,
+                          const std::byte *from, uint32_t words, bool transposes);
 };
 
 /// The functions that combine lines, for an element type and operator.
@@ -257,8 +258,8 @@ struct SweepCall {
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   /// merge, if buffered: strip_words lines for every input stream. reduce_rows and
-  /// reduce_rows_to_host: kStripLines lines for every row, then, if a set has several sections,
-  /// kSumWords lines for every input stream of a section.
+  /// reduce_rows_to_host: the rows, then, if a set has several sections, step_words lines for every
+  /// input stream of a section.
   std::byte *section_buffer;
 };
 

@@ -288,8 +288,8 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
 
 /// See Accumulator::accumulate_rows.
 template <class T, int Op>
-void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t words,
-                     bool transposes) {
+void accumulate_rows(std::byte *rows, uint32_t row_count, const uint32_t *row_of,
+                     const std::byte *from, uint32_t words, bool transposes) {
   // If a line is one register, the unrolled loop keeps the tile in registers.
   constexpr bool kIsUnrolled = Line::kParts == 1 && !__is_class(T);
   for (uint32_t first = 0; first < words; first += kStepWords) {
@@ -301,7 +301,7 @@ void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *f
     uint32_t sum_row = kNoRow;
     Line sum = kZeroLine;
     const auto row = [&](uint32_t number) {
-      return reinterpret_cast<Line *>(rows) + number * kStripLines + first / kStepWords;
+      return reinterpret_cast<Line *>(rows) + (first / kStepWords * row_count + number);
     };
     const auto combine_lane = [&](uint32_t lane) __attribute__((always_inline)) {
       if (row_of[lane] == kNoRow) return;

@@ -43,17 +43,19 @@ constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
 class SectionPrefetch {
  public:
   /// streams: the numbers of the streams of the units; null if there is one unit with the streams
-  /// 0, 1, ...
+  /// 0, 1, ... The first prefetch after those of the constructor is `lead` strips of a stream
+  /// further ahead than the tuning gives.
   SectionPrefetch(const SweepCall &call, const MergeUnit *units, uint32_t unit_count,
-                  const uint32_t *streams, uint32_t step_words, uint32_t strip_words)
+                  const uint32_t *streams, uint32_t step_words, uint32_t strip_words,
+                  uint32_t lead = 0)
       : call_(call),
         units_(units),
         unit_count_(unit_count),
         streams_(streams),
         step_words_(step_words),
         strip_words_(strip_words) {
-    for (uint32_t lines = 0; unit_count != 0 && lines < call.tuning.ahead; lines += strip_words)
-      next();
+    const uint32_t ahead = call.tuning.ahead + lead * strip_words;
+    for (uint32_t lines = 0; unit_count != 0 && lines < ahead; lines += strip_words) next();
   }
 
   /// The pass calls this function `calls` times in a strip. Distributes the prefetches of a strip
@@ -213,27 +215,22 @@ class RowPass {
         has_sums_(call.in_count != table_.in_streams),
         stored_streams_(stored_streams),
         streams_{0, table_.in_streams, 0, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kStripWords, kStripWords) {}
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words,
+                  streams_to_lead()) {}
 
-  /// Calls visit(item, strip) for every strip of every item, when the rows are complete.
+  /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
     each_step(
         call_,
         [&](Step step) {
-          if (has_sums_) accumulate_step(call_, step, sums(), table_.in_streams, nullptr);
-          for (uint32_t i = 0; i < call_.item_count; ++i)
-            for (Step strip = step; strip.word < step.word + step.count;
-                 strip.word += kStripWords) {
-              const uint32_t left = step.word + step.count - strip.word;
-              strip.count = left < kStripWords ? left : kStripWords;
-              accumulate(call_.items[i], step, strip);
-              for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
-                finish_lines(call_, row(r), (strip.count + kStepWords - 1) / kStepWords);
-              visit(call_.items[i], strip);
-            }
+          for (uint32_t i = 0; i < call_.item_count; ++i) {
+            accumulate(call_.items[i], step);
+            finish_lines(call_, row(0), lines_of_step(step) * table_.rows);
+            visit(call_.items[i], step);
+          }
         },
-        has_sums_ ? kSumWords : kStripWords);
+        table_.step_words);
   }
 
   /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
@@ -243,9 +240,9 @@ class RowPass {
       bool is_one_row = true;
       for (uint32_t lane = 1; lane < kLanes; ++lane)
         is_one_row &= rows[lane] == rows[0] || rows[lane] == kNoRow;
-      Line lines[kStripWords];
-      for (uint32_t t = 0; t * kStepWords < step.count; ++t)
-        is_one_row ? replicate_row(row(rows[0])[t], lines + t * kStepWords)
+      Line lines[kRowStepWords];
+      for (uint32_t t = 0; t < lines_of_step(step); ++t)
+        is_one_row ? replicate_row(*row(rows[0], t), lines + t * kStepWords)
                    : transpose_rows(rows, t, lines + t * kStepWords);
       const uint32_t keep_lanes = e + 1 == table_.egs ? call_.keep_lanes : 0;
       for (uint32_t o = e; o < call_.out_count; o += table_.egs) {
@@ -259,12 +256,18 @@ class RowPass {
     }
   }
 
-  /// Returns the words of a row.
-  Line *row(uint32_t index) const {
-    return reinterpret_cast<Line *>(call_.section_buffer) + index * kStripLines;
+  /// Returns words 8 t to 8 t + 7 of a row. Line t of row 0 follows line t - 1 of the last row.
+  Line *row(uint32_t index, uint32_t t = 0) const {
+    return reinterpret_cast<Line *>(call_.section_buffer) + (t * table_.rows + index);
   }
 
  private:
+  /// Returns how many streams the loads of a step gain on its prefetches, because the pass
+  /// prefetches also while it stores.
+  uint32_t streams_to_lead() const {
+    return table_.in_streams * stored_streams_ / (table_.in_streams + stored_streams_);
+  }
+
   void advance() {
     if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
   }
@@ -273,7 +276,7 @@ class RowPass {
   void transpose_rows(const uint32_t *rows, uint32_t t, Line *lines) const {
     Line tile[kMaxTileLines];
     for (uint32_t lane = 0; lane < kLanes; ++lane)
-      tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
+      tile[lane] = rows[lane] == kNoRow ? kZeroLine : *row(rows[lane], t);
     transpose_tile<7, HostOrder>(tile);
     for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = Isa::transpose(tile[w]);
   }
@@ -285,18 +288,19 @@ class RowPass {
       lines[w] = Isa::shuffle_lanes(lanes, Isa::lane_control(w * 0x0101010101010101u));
   }
 
-  /// The sums of the sections, line by line, if the set has several sections.
-  Line *sums() const { return row(table_.rows); }
+  /// Returns the number of lines of a row.
+  static uint32_t lines_of_step(Step step) { return (step.count + kStepWords - 1) / kStepWords; }
 
-  /// Combines the words of a strip from the sums of its step, or from all input streams of an item,
-  /// into the rows.
-  void accumulate(const SweepItem &item, Step step, Step strip) {
+  /// Combines the words of a step from all input streams of an item into the rows. If the set has
+  /// several sections, first combines the sections, line by line.
+  void accumulate(const SweepItem &item, Step step) {
+    Line *const sums = row(0, table_.step_words / kStepWords);
+    if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
     for (uint32_t i = 0; i < table_.in_streams; ++i) {
       const std::byte *const from =
-          has_sums_ ? bytes_of(sums() + i * step.count + (strip.word - step.word))
-                    : line_at(item.in[i], strip.word);
-      call_.accumulator->accumulate_rows(call_.section_buffer, table_.in + i * 8, from, strip.count,
-                                         !has_sums_);
+          has_sums_ ? bytes_of(sums + i * step.count) : line_at(item.in[i], step.word);
+      call_.accumulator->accumulate_rows(call_.section_buffer, table_.rows, table_.in + i * 8, from,
+                                         step.count, !has_sums_);
       advance();
     }
   }
@@ -320,7 +324,7 @@ void pass_reduce_rows_to_host(const SweepCall &call) {
     for (uint32_t row = 0; row < call.rows->rows; ++row) {
       for (uint32_t w = 0; w < step.count; w += kStepWords) {
         std::byte *const to = host_word(item.out[row], step.word + w);
-        const Line words = pass.row(row)[w / kStepWords];
+        const Line words = *pass.row(row, w / kStepWords);
         if (step.count - w >= kStepWords)
           store_row_words(call, to, words);
         else
