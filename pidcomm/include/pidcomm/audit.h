@@ -15,6 +15,7 @@ extern "C" {
   X(lines_stored, "stores of lines")                                                            \
   X(lines_flushed, "flushes of lines")                                                          \
   X(lines_prefetched, "prefetches of lines")                                                    \
+  X(loads_prefetched, "loads of lines that were prefetched, then other lines loaded")           \
   X(max_loads_of_a_line, "most loads of one line")                                              \
   X(max_stores_of_a_line, "most stores of one line")                                            \
   X(distinct_lines_loaded, "different lines that were loaded")                                  \

@@ -20,16 +20,19 @@ void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
   source.lane_map = (source.lane_map & ~(uint64_t{0xFF} << 8 * lane)) | uint64_t{from} << 8 * lane;
 }
 
+/// The lane_map of a source from which no lane comes.
+constexpr uint64_t kNoLanes = kNoLane * 0x0101010101010101u;
+
 /// Returns the lines whose lanes make up an output line.
-std::vector<MergeSource> lines_of(const SectionTables::LineSources &sources) {
+std::vector<MergeSource> merge_sources_of(const SectionTables::LineSources &sources) {
   std::vector<MergeSource> lines;
+  lines.reserve(kLanes);
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (sources[lane].stream == SectionTables::kNoStream) continue;
     auto line = std::find_if(lines.begin(), lines.end(), [&](const MergeSource &other) {
       return other.stream == sources[lane].stream;
     });
-    if (line == lines.end())
-      line = lines.insert(line, {kNoLane * 0x0101010101010101u, sources[lane].stream});
+    if (line == lines.end()) line = lines.insert(line, {kNoLanes, sources[lane].stream});
     set_lane(*line, lane, sources[lane].lane);
   }
   return lines;
@@ -46,7 +49,7 @@ std::vector<MergeSource> tile_of(const std::vector<SectionTables::LineSources> &
   std::vector<MergeSource> sources;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const bool has_pe = targets[0][lane].stream != SectionTables::kNoStream;
-    MergeSource source = {kNoLane * 0x0101010101010101u, targets[0][has_pe ? lane : 0].stream};
+    MergeSource source = {kNoLanes, targets[0][has_pe ? lane : 0].stream};
     for (uint32_t n = 0; has_pe && n < targets.size(); ++n)
       set_lane(source, (lane & ~mask) | n, targets[n][lane].lane);
     sources.push_back(source);
@@ -59,12 +62,12 @@ std::vector<MergeSource> tile_of(const std::vector<SectionTables::LineSources> &
 /// pass loads, shuffles and combines each source of each target.
 bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   const uint32_t mask = tile_mask_of(targets.size()), lines = mask + 1;
-  const uint32_t of_tile =
+  const uint32_t tile_instructions =
       kLanes + kLanes + (kLanes - lines) + lines * static_cast<uint32_t>(std::popcount(mask));
-  std::size_t of_targets = 0;
+  std::size_t other_instructions = 0;
   for (const SectionTables::LineSources &sources : targets)
-    of_targets += 3 * lines_of(sources).size();
-  return of_tile < of_targets;
+    other_instructions += 3 * merge_sources_of(sources).size();
+  return tile_instructions < other_instructions;
 }
 
 }  // namespace
@@ -95,21 +98,20 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const bool is_buffered = sweep.is_in_place();
   const bool has_tiles = plan.in.per_member && !is_buffered;
   constexpr uint32_t kNever = ~0u;
-  std::vector<uint32_t> visited_at(
-      in_streams,
-      kNever);  // by stream: the value of `before` at the last unit that loads the stream
-  uint32_t before = 0,
-           longest_reload =
-               0;  // streams of earlier units; streams between two units with the same stream
+  // By stream: the value of `before` at the last unit that loads the stream.
+  std::vector<uint32_t> visited_at(in_streams, kNever);
+  uint32_t before = 0,     // streams of earlier units
+      longest_reload = 0;  // streams between two units with the same stream
   const auto begin_unit = [&](uint32_t tile_mask) {
     if (!units_.empty()) before += units_.back().stream_count;
     units_.push_back({static_cast<uint32_t>(streams_.size()), 0,
                       static_cast<uint32_t>(targets_.size()), 0, tile_mask});
   };
+  /// Adds a stream to the last unit, unless the unit has it.
   const auto add_stream = [&](uint32_t stream) {
     uint32_t &visited = visited_at[stream];
-    if (visited != kNever && visited != before)
-      longest_reload = std::max(longest_reload, before - visited);
+    if (visited == before) return;
+    if (visited != kNever) longest_reload = std::max(longest_reload, before - visited);
     visited = before;
     streams_.push_back(stream);
     ++units_.back().stream_count;
@@ -130,7 +132,7 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
     for (std::size_t n = 0; n < targets.size(); ++n) add_target(eg, block++, first_source);
   };
   const auto add_without_tile = [&](uint32_t eg, uint32_t block, const LineSources &sources) {
-    const std::vector<MergeSource> lines = lines_of(sources);
+    const std::vector<MergeSource> lines = merge_sources_of(sources);
     const auto is_new = [&](const MergeSource &line) { return visited_at[line.stream] != before; };
     const auto added = std::count_if(lines.begin(), lines.end(), is_new);
     if (units_.empty() || units_.back().tile_mask != 0 ||
@@ -138,7 +140,7 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
       begin_unit(0);
     const auto first_source = static_cast<uint32_t>(sources_.size());
     for (const MergeSource &line : lines) {
-      if (is_new(line)) add_stream(line.stream);
+      add_stream(line.stream);
       sources_.push_back(line);
     }
     add_target(eg, block, first_source);
@@ -208,9 +210,8 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
                  pes = split_.section_pes();
   const bool has_row_per_pe = plan.in.per_member;  // else per group
   const bool has_sums = split_.member_sections() > 1;
-  constexpr uint32_t kManyStreams = 64;  // their lines would not stay in the caches
-  const bool is_long_step =
-      (has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_blocks_ * egs <= kManyStreams;
+  const bool has_long_steps =
+      (has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_blocks_ * egs <= kLongStepStreams;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{in_blocks_} * egs * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
@@ -219,7 +220,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
            in_blocks_ * egs,
            egs,
            has_row_per_pe ? pes : split_.section.groups,
-           is_long_step ? kRowStepWords : kStripWords};
+           has_long_steps ? kRowStepWords : kStripWords};
   std::vector<bool> is_used(rows_.rows, false);
   for (uint32_t block = 0; block < in_blocks_; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {

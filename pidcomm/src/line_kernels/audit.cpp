@@ -22,6 +22,8 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   Counts &counts = lines_[reinterpret_cast<uintptr_t>(line)];
   switch (event) {
     case LineEvent::load:
+      if (counts.prefetches != 0 && counts.first_prefetch < last_loads_.size())
+        ++counts.loads_prefetched;
       note_load(counts);
       if (counts.flushes == 0 && counts.stores == 0)
         ++counts.loads_unflushed;  // stored lines do not stay in the caches
@@ -33,7 +35,7 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
       ++counts.flushes;
       break;
     case LineEvent::prefetch:
-      ++counts.prefetches;
+      if (counts.prefetches++ == 0) counts.first_prefetch = last_loads_.size();
       break;
   }
 }
@@ -64,6 +66,7 @@ pidcomm_audit AuditRecord::counts() const {
     all.lines_stored += counts.stores;
     all.lines_flushed += counts.flushes;
     all.lines_prefetched += counts.prefetches;
+    all.loads_prefetched += counts.loads_prefetched;
     all.loads_unflushed += counts.loads_unflushed;
     all.max_loads_of_a_line = std::max(all.max_loads_of_a_line, counts.loads);
     all.max_stores_of_a_line = std::max(all.max_stores_of_a_line, counts.stores);

@@ -34,8 +34,9 @@ class AuditRecord {
 
  private:
   struct Counts {
-    uint64_t loads, stores, flushes, prefetches, loads_unflushed;
-    uint64_t last_load;  // number of the last load
+    uint64_t loads, stores, flushes, prefetches, loads_unflushed, loads_prefetched;
+    uint64_t last_load;       // number of the last load
+    uint64_t first_prefetch;  // number of the load that follows the first prefetch
   };
   /// Returns the number of lines whose last load has at most this number.
   uint64_t lines_up_to(uint64_t load) const;

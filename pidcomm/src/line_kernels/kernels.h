@@ -17,29 +17,28 @@ namespace pidcomm {
 
 /// Most passes handle this number of words of one stream before they continue with the next stream.
 /// A short step uses both lines of a bank pair close in time; a long step slows down plain stores
-/// to a bank pair. (If pass_from_host collects lines, its step is half as long as the buffer
-/// of an item.)
+/// to a bank pair.
 inline constexpr uint32_t kStepWords = 8;
 
-/// The largest step_words of a reduction.
+/// The largest tuned step_words of a reduction.
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory
 /// bandwidth is lower if a pass loads only a few adjacent lines of a rank at a time, because equal
 /// lines of all ranks compete for a few places in the caches. allreduce has shorter steps, because
-/// it also stores to all ranks: with 128 lines, shapes such as 24x40 took up to 7% more time.
+/// it also stores to all ranks.
 inline constexpr uint32_t kRankStepLines = 256, kAllreduceStepLines = 64;
 
 /// The largest number of group members that a reduction loads side by side.
 inline constexpr uint32_t kMaxMembers = 8;
 
-/// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of
-/// an item has an accumulator line for each lane and each word of two steps. The buffers of items
-/// that a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of all of
-/// them would compete for a few places in the first-level cache.
-inline constexpr std::size_t kItemBufferBytes = 2 * (kReduceStepWords + 1) * kLanes * kLineBytes;
-static_assert(kRankStepLines * kLineBytes <= kItemBufferBytes);
-static_assert(2 * kAllreduceStepLines * kLineBytes <= kItemBufferBytes);  // two steps
+/// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffers of
+/// items that a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of
+/// all of them would compete for a few places in the first-level cache.
+inline constexpr std::size_t kItemBufferBytes = (kRankStepLines + 16) * kLineBytes;
+static_assert(kItemBufferBytes % 4096 != 0);
+static_assert(kReduceStepWords * kLanes <= kRankStepLines);
+static_assert(2 * kAllreduceStepLines <= kRankStepLines);  // the buffer holds two steps
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 /// The pace of a pass; see pidcomm/tuning.h.
@@ -69,8 +68,8 @@ struct Store {
 };
 
 /// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of
-/// the section. Lane l of the output line comes from the source in whose lane_map byte l is not
-/// kNoLane; byte l is then the lane in the source.
+/// the section. Without a tile (see MergeUnit), lane l of the output line comes from the source in
+/// whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
 struct MergeSource {
   uint64_t lane_map;
   uint32_t stream;  // index of the input stream in the section
@@ -80,14 +79,16 @@ struct MergeTarget {
   uint32_t first_source, source_count;
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
-/// Output streams of one entangled group, and the input streams with their lanes. A unit has few
+/// Output streams (of a tile: of one entangled group), and the input streams with their lanes. A
+/// unit has few
 /// streams, because the memory bandwidth is lower if a thread visits many streams at a time.
 ///
 /// If tile_mask is not 0 (alltoall, not in place), the lines of the targets are a tile: the targets
-/// share 8 sources, and lane l of each target comes from source l. The pass makes tile_mask + 1
-/// lines (2, 4 or 8), at least as many as the unit has targets: line n is the OR of the sources
-/// whose number has the bits n of tile_mask. Then it transposes these lines over the lane bits of
-/// tile_mask.
+/// share 8 sources, and lane l of each target comes from source l: lane l of target n is the lane
+/// in byte (l & ~tile_mask) | n of the lane_map of source l, whose other bytes are kNoLane. The
+/// pass makes tile_mask + 1 lines (2, 4 or 8), at least as many as the unit has targets: line n is
+/// the OR of the sources whose number has the bits n of tile_mask. Then it transposes these lines
+/// over the lane bits of tile_mask.
 struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
   uint32_t tile_mask;
@@ -122,9 +123,10 @@ struct RowTable {
 /// Words of a stream that merge and reduce_rows visit before the next stream.
 inline constexpr uint32_t kStripWords = 2 * kStepWords;
 
-/// Words of a step of the passes for rows if they load from several sections, where a step of 16
-/// words takes up to 28% more time, or store to host rows (up to 26% more).
-inline constexpr uint32_t kRowStepWords = 64;
+/// Words of a step of the passes for rows if they load from several sections or store to host rows,
+/// and have at most kLongStepStreams input streams. Shorter steps take more time, and so do steps
+/// whose lines do not stay in the caches.
+inline constexpr uint32_t kRowStepWords = 64, kLongStepStreams = 64;
 
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are
 /// consecutive.

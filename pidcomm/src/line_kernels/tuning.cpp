@@ -20,31 +20,31 @@ namespace pidcomm {
 
 namespace {
 
-/// The CPUs that have values of their own: a column each in PIDCOMM_TUNED_PASSES. A CPU uses the
-/// last row with its vendor and at most its family, or else row 0.
+/// The CPUs with a column in PIDCOMM_TUNED_PASSES. A CPU uses the last row with its vendor whose
+/// least_family is not above its family; other vendors use row 0.
 constexpr struct {
   const char *name, *vendor;
   uint32_t least_family;
 } kCpus[] = {{"AMD CPUs", "AuthenticAMD", 0},
-             {"AMD CPUs of family 26", "AuthenticAMD", 26},
+             {"AMD CPUs of family 26 or later", "AuthenticAMD", 26},
              {"Intel CPUs", "GenuineIntel", 0}};
 
 /// X(pass, least and most step_words, values on each CPU of kCpus). The values are step_words,
-/// ahead, ahead_level, members, items. They were measured with emulated DIMMs on 2 CPUs of an AMD
-/// EPYC (family 25, model 17), of another (family 26, model 2), and of an Intel Xeon (family 6,
+/// ahead, ahead_level, members, items. They were measured with emulated DIMMs on 2 CPUs of each of
+/// an AMD EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon (family 6,
 /// model 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and `ahead` of
 /// transpose had no effect: gcc had removed these prefetches.
 #define PIDCOMM_TUNED_PASSES(X)                                                         \
-  X(transpose, 1, 64, (4, 12, 2, 1, 8), (4, 12, 1, 1, 8), (1, 8, 2, 1, 8))              \
-  X(replicate, 8, 8, (8, 8, 1, 1, 8), (8, 8, 1, 1, 8), (8, 8, 1, 1, 8))                 \
-  X(reduce_blocks, 8, 16, (16, 256, 2, 8, 8), (16, 128, 1, 8, 1), (16, 256, 2, 8, 8))   \
-  X(reduce_lanes, 8, 16, (16, 256, 2, 8, 8), (16, 128, 1, 8, 8), (16, 256, 2, 8, 8))    \
-  X(reduce_to_host, 8, 16, (8, 256, 2, 8, 2), (8, 128, 1, 8, 1), (8, 256, 2, 8, 8))     \
-  X(merge, 8, 8, (8, 256, 2, 1, 8), (8, 256, 1, 1, 8), (8, 128, 2, 1, 8))               \
-  X(reduce_rows, 8, 8, (8, 256, 2, 8, 8), (8, 256, 1, 8, 8), (8, 128, 2, 8, 8))         \
-  X(reduce_rows_to_host, 8, 8, (8, 256, 2, 8, 8), (8, 128, 1, 8, 8), (8, 128, 2, 8, 8)) \
-  X(to_host, 8, 16, (8, 64, 2, 1, 8), (8, 64, 2, 1, 8), (16, 64, 2, 1, 8))              \
-  X(from_host, 8, 512, (256, 256, 2, 1, 8), (512, 256, 1, 1, 8), (8, 64, 2, 1, 8))
+  X(transpose, 1, 64, {4, 12, 2, 1, 8}, {4, 12, 1, 1, 8}, {1, 8, 2, 1, 8})              \
+  X(replicate, 8, 8, {8, 8, 1, 1, 8}, {8, 8, 1, 1, 8}, {8, 8, 1, 1, 8})                 \
+  X(reduce_blocks, 8, 16, {16, 256, 2, 8, 8}, {16, 128, 1, 8, 1}, {16, 256, 2, 8, 8})   \
+  X(reduce_lanes, 8, 16, {16, 256, 2, 8, 8}, {16, 128, 1, 8, 8}, {16, 256, 2, 8, 8})    \
+  X(reduce_to_host, 8, 16, {8, 256, 2, 8, 2}, {8, 128, 1, 8, 1}, {8, 256, 2, 8, 8})     \
+  X(merge, 8, 8, {8, 256, 2, 1, 8}, {8, 256, 1, 1, 8}, {8, 128, 2, 1, 8})               \
+  X(reduce_rows, 8, 8, {8, 256, 2, 8, 8}, {8, 256, 1, 8, 8}, {8, 128, 2, 8, 8})         \
+  X(reduce_rows_to_host, 8, 8, {8, 256, 2, 8, 8}, {8, 128, 1, 8, 8}, {8, 128, 2, 8, 8}) \
+  X(to_host, 8, 16, {8, 64, 2, 1, 8}, {8, 64, 2, 1, 8}, {16, 64, 2, 1, 8})              \
+  X(from_host, 8, 512, {256, 256, 2, 1, 8}, {512, 256, 1, 1, 8}, {8, 64, 2, 1, 8})
 
 /// The values of the other passes, on all CPUs.
 constexpr struct {
@@ -101,23 +101,21 @@ class Table {
   Table() : path(settings_path(kVariable, "tuning")), cpu_line(pidcomm::cpu_line()) {
     for (const auto &other : kOtherPasses)
       values_[static_cast<std::size_t>(other.pass)] = other.values;
-    const Cpu own = cpu();
+    const Cpu this_cpu = cpu();
     std::size_t column = 0;
     for (std::size_t i = 0; i < std::size(kCpus); ++i)
-      if (own.vendor == kCpus[i].vendor && own.family >= kCpus[i].least_family) column = i;
+      if (this_cpu.vendor == kCpus[i].vendor && this_cpu.family >= kCpus[i].least_family)
+        column = i;
     using Columns = std::array<PassTuning, std::size(kCpus)>;
     const auto add = [&](Pass pass, const char *name, uint32_t least, uint32_t most,
                          const Columns &columns) {
       values_[static_cast<std::size_t>(pass)] = columns[column];
       passes.push_back({pass, name, least, most});
     };
-#define PIDCOMM_VALUES(...) PassTuning{__VA_ARGS__}
-#define PIDCOMM_ROW(pass, least, most, amd, amd_26, intel) \
-  add(Pass::pass, #pass, least, most,                      \
-      {PIDCOMM_VALUES amd, PIDCOMM_VALUES amd_26, PIDCOMM_VALUES intel});
+#define PIDCOMM_ROW(pass, least, most, ...) \
+  add(Pass::pass, #pass, least, most, std::to_array<PassTuning>({__VA_ARGS__}));
     PIDCOMM_TUNED_PASSES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#undef PIDCOMM_VALUES
     source = std::string("built-in values for ") + kCpus[column].name;
     if (path.empty()) return;
     std::ifstream file(path);

@@ -19,8 +19,8 @@ struct Item {
 
 /// Returns the mean number of shuffles for an output line of the pass `merge`, estimated from the
 /// first axis of a section: the lanes along a selected axis come from blocks of different members.
-/// In the tiles of an alltoall, each line is shuffled once and then transposed over three lane
-/// bits.
+/// An alltoall that is not in place makes tiles; the estimate is for tiles of 8 lines, which are
+/// shuffled once and then transposed over three lane bits.
 double merge_shuffles_of(const Plan &plan, const Sweep &sweep) {
   const auto first_length = [](const std::vector<Grouping::Digit> &digits) {
     return digits.empty() || digits.front().pe_stride != 1

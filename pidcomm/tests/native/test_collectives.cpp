@@ -218,6 +218,33 @@ TEST(Tile_WithoutFlushesTouchesNoLineOutsideTheWindows) { run_grid(kTileUnflushe
 TEST(Tile_IsRightForEveryCollectiveMaskInPlaceAndIsaOnGeneralShapes) { run_grid(kTileGeneral); }
 TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited); }
 TEST(Tile_IsRightIfASectionHasSeveralParts) { run_grid(kTileParts); }
+
+pidcomm_options audited_by_one_thread() {
+  return {sizeof(pidcomm_options),    PIDCOMM_TECHNIQUE_TILE,
+          PIDCOMM_ISA_AUDIT,          1,
+          machine::kDefaultCoherence, 0};
+}
+
+TEST(Tile_PrefetchesMostLinesBeforeItLoadsThem) {
+  const auto check = [](const Axes &axis_len, const std::string &mask, std::size_t bytes) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    for (const int collective :
+         {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE}) {
+      Case c = make_case(collective, axis_len, mask, bytes, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+      c.dst = bytes;
+      c.options = audited_by_one_thread();
+      machine::run_case(cube, c);
+      const pidcomm_audit audit = machine::audit_of(cube);
+      check_number(c, "loads_prefetched", audit.loads_prefetched, audit.lines_loaded * 3 / 4,
+                   audit.lines_loaded);
+    }
+  };
+  check({16, 16}, "11", 256 * 32);  // blocks of 4 words
+  check({63, 4}, "10", 63 * 128);   // a section of 32 entangled groups
+}
+
 #ifndef __SANITIZE_THREAD__  // one thread counts two million accesses
 TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
   // Blocks with more words than a step of the section of 40 PEs; a section of 264 PEs.
@@ -228,9 +255,7 @@ TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
     Case c;
     c.problem = problem;
     c.dst = c.problem.bytes;
-    c.options = {sizeof(pidcomm_options),    PIDCOMM_TECHNIQUE_TILE,
-                 PIDCOMM_ISA_AUDIT,          1,
-                 machine::kDefaultCoherence, 0};
+    c.options = audited_by_one_thread();
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);

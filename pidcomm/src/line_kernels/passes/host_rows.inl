@@ -267,5 +267,7 @@ void pass_from_host(const SweepCall &call) {
         put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
     }
   };
-  each_step(call, visit, kItemBufferLines / 2);
+  constexpr uint32_t kCollectedWords = 128;  // longer steps take more time
+  static_assert(kCollectedWords <= kItemBufferLines);
+  each_step(call, visit, kCollectedWords);
 }

@@ -67,13 +67,17 @@ void prefetch(const SweepCall &call, const std::byte *line) {
   call.tuning.ahead_level == 1 ? Isa::prefetch_line(line) : Isa::prefetch_far(line);
 }
 
+/// Returns how many words a pass prefetches ahead: at most the words of a call, so that a call with
+/// few words prefetches the first lines of the next call.
+uint32_t prefetch_distance(const SweepCall &call) {
+  return call.prefetch_end < call.tuning.ahead ? call.prefetch_end : call.tuning.ahead;
+}
+
 /// Prefetches the line that follows word `w` of input stream `s` of an item at the distance of the
 /// pass, or a line of the next call.
 [[gnu::always_inline]] inline void prefetch_after(const SweepCall &call, uint32_t item, uint32_t s,
                                                   uint32_t w) {
-  const uint32_t distance =
-                     call.prefetch_end < call.tuning.ahead ? call.prefetch_end : call.tuning.ahead,
-                 ahead = w + distance;
+  const uint32_t ahead = w + prefetch_distance(call);
   if (ahead < call.prefetch_end)
     prefetch(call, line_at(call.items[item].in[s], ahead));
   else if (item < call.next.item_count && s < call.next.in_count &&
@@ -162,13 +166,14 @@ template <int Mask, class Order = PimOrder>
 
 /// Transposes one tile for each word of a strip, or exchanges two tiles in place (Tiles == 2). The
 /// function loads both tiles before it stores a tile. Finds the lines to prefetch once for a strip,
-/// because conditions for each line take time.
+/// because conditions for each line take time. Without a next call, the function prefetches the
+/// lines that it loads.
 template <int Mask, int Tiles>
 void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
   constexpr uint32_t kLines = 1 << __builtin_popcount(Mask), kStreams = Tiles * kLines;
   const SweepItem &streams = call.items[item];
-  const uint32_t ahead = strip.word + call.tuning.ahead,
-                 own = ahead < call.prefetch_end ? call.prefetch_end - ahead : 0;
+  const uint32_t ahead = strip.word + prefetch_distance(call),
+                 words_of_call = ahead < call.prefetch_end ? call.prefetch_end - ahead : 0;
   const bool has_next = item < call.next.item_count && call.next.in_count == call.in_count &&
                         ahead + strip.count <= call.prefetch_end + call.next.prefetch_end;
   const auto past_end = static_cast<std::ptrdiff_t>(ahead) - call.prefetch_end;
@@ -181,7 +186,7 @@ void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
   }
   const bool is_near = call.tuning.ahead_level == 1;
   for (uint32_t w = 0; w < strip.count; ++w) {
-    const std::byte *const *const from = later[w >= own];
+    const std::byte *const *const from = later[w >= words_of_call];
     Line tile[Tiles][kLines];
     for (uint32_t s = 0; s < kStreams; ++s) {
       const std::byte *const line = line_at(from[s], w);

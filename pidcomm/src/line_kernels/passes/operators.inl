@@ -322,7 +322,7 @@ void accumulate_rows(std::byte *rows, uint32_t row_count, const uint32_t *row_of
 #pragma GCC unroll 0
       for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
     }
-    *row(sum_row) = sum;
+    if (sum_row != kNoRow) *row(sum_row) = sum;
   }
 }
 

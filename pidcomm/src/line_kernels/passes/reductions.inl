@@ -44,8 +44,8 @@ struct VisitCursor {
   }
 };
 
-/// Points to the first lines of a visit in some items, of which a pass may read the words before
-/// end_word. word: the first word of the visit.
+/// Points to the lines of a visit at `word`, in `items`: those of this call or of the next call.
+/// The pass may read the words before end_word.
 void move_to(VisitLines &lines, const VisitCursor &visit, const SweepItem *items, uint32_t word,
              uint32_t end_word) {
   const uint32_t left = word < end_word ? end_word - word : 0;
@@ -56,8 +56,8 @@ void move_to(VisitLines &lines, const VisitCursor &visit, const SweepItem *items
       *first++ = line_at(items[i].in[(visit.member + m) * visit.blocks + visit.block], word);
 }
 
-/// Points to the first lines of a visit to prefetch. The visits from word `end` on are those of the
-/// next call, if it has as many streams.
+/// Points to the lines of a visit to prefetch. If the visit is at word `end` or later, these are
+/// lines of the next call, if it has as many items and streams.
 void move_to_later(VisitLines &lines, const VisitCursor &visit, uint32_t end) {
   const SweepCall &call = visit.call;
   if (visit.step.word < end)
@@ -103,11 +103,14 @@ void list_stores(VisitStores &stores, const SweepCall &call, const Store &store,
 void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks,
                      const Store *store) {
   const uint32_t members = members_at_a_time(call, blocks),
-                 ahead_words = call.tuning.ahead / (members * call.item_count);
+                 tuned_words = call.tuning.ahead / (members * call.item_count),
+                 words_of_call = call.in_count / members * call.words,
+                 ahead_words = tuned_words < words_of_call ? tuned_words : words_of_call;
   const auto accumulate =
       call.accumulator->accumulate[call.load_transposes][Accumulator::index_of(members)];
   VisitCursor cursor = {call, blocks, members, step}, later = cursor;
   later.skip(ahead_words / step.count);
+  // The first word after the steps of this call, if all have step.count words.
   const uint32_t end =
       step.word + (call.words - step.word + step.count - 1) / step.count * step.count;
   VisitLines now, later_lines[2];

@@ -42,20 +42,19 @@ constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
 /// stream.
 class SectionPrefetch {
  public:
-  /// streams: the numbers of the streams of the units; null if there is one unit with the streams
-  /// 0, 1, ... The first prefetch after those of the constructor is `lead` strips of a stream
-  /// further ahead than the tuning gives.
+  /// Prefetches the lines of the tuned distance and `lead` more strips. streams: the numbers of the
+  /// streams of the units; null if there is one unit with the streams 0, 1, ...
   SectionPrefetch(const SweepCall &call, const MergeUnit *units, uint32_t unit_count,
                   const uint32_t *streams, uint32_t step_words, uint32_t strip_words,
-                  uint32_t lead = 0)
+                  uint64_t lead = 0)
       : call_(call),
         units_(units),
         unit_count_(unit_count),
         streams_(streams),
         step_words_(step_words),
         strip_words_(strip_words) {
-    const uint32_t ahead = call.tuning.ahead + lead * strip_words;
-    for (uint32_t lines = 0; unit_count != 0 && lines < ahead; lines += strip_words) next();
+    const uint64_t ahead = call.tuning.ahead + lead * strip_words;
+    for (uint64_t lines = 0; unit_count != 0 && lines < ahead; lines += strip_words) next();
   }
 
   /// The pass calls this function `calls` times in a strip. Distributes the prefetches of a strip
@@ -262,10 +261,10 @@ class RowPass {
   }
 
  private:
-  /// Returns how many streams the loads of a step gain on its prefetches, because the pass
-  /// prefetches also while it stores.
-  uint32_t streams_to_lead() const {
-    return table_.in_streams * stored_streams_ / (table_.in_streams + stored_streams_);
+  /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
+  /// prefetches fewer streams. Returns how many fewer.
+  uint64_t streams_to_lead() const {
+    return uint64_t{table_.in_streams} * stored_streams_ / (table_.in_streams + stored_streams_);
   }
 
   void advance() {
@@ -281,20 +280,20 @@ class RowPass {
     for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = Isa::transpose(tile[w]);
   }
 
-  /// Does the same if all lanes have the same row.
+  /// Does the same if all lanes have the same row. words: the line of this row.
   static void replicate_row(Line words, Line *lines) {
     const Line lanes = Isa::transpose(words);  // lane w has word w
     for (uint32_t w = 0; w < kStepWords; ++w)
       lines[w] = Isa::shuffle_lanes(lanes, Isa::lane_control(w * 0x0101010101010101u));
   }
 
-  /// Returns the number of lines of a row.
+  /// Returns the number of lines of a row in a step.
   static uint32_t lines_of_step(Step step) { return (step.count + kStepWords - 1) / kStepWords; }
 
   /// Combines the words of a step from all input streams of an item into the rows. If the set has
   /// several sections, first combines the sections, line by line.
   void accumulate(const SweepItem &item, Step step) {
-    Line *const sums = row(0, table_.step_words / kStepWords);
+    Line *const sums = row(0, table_.step_words / kStepWords);  // after the rows
     if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
     for (uint32_t i = 0; i < table_.in_streams; ++i) {
       const std::byte *const from =
