@@ -258,7 +258,7 @@ class BatchCube:
         Python, and the messages of movements. Messages, and a buffer of counts, are read now, not
         at each run. The library checks the call at each run.
         """
-        if name not in PREPARED:
+        if not isinstance(name, str) or name not in PREPARED:
             raise ArgumentError(
                 f"{shown(name)} cannot be prepared; prepare takes {', '.join(PREPARED)}"
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def main() -> None:
         if choices.random() < 0.2:
             kind = "a kill"
             entry.unlink()
-            kill_at(command, choices.uniform(0, COMPILE_SECONDS), scene.folder)
+            kill_at(command, choices.uniform(0, COMPILE_SECONDS), signal.SIGKILL, scene.folder)
         else:
             kind = damage(entry, choices)
         if problem := problem_of(kind):

@@ -107,7 +107,7 @@ def test_a_batch_refuses_calls_that_it_cannot_collect(cube: Any) -> None:
                 call()
             assert cube.read(1, "int64").shape == (32, 1), "other methods run at once"
     assert (full == 7).all()
-    for name in ("gatherv", "scatterv", "read", 3):
+    for name in ("gatherv", "scatterv", "read", 3, np.empty(0)):
         with pytest.raises(pidcomm.ArgumentError, match="cannot be prepared"):
             cube.prepare(name, x)
 
