@@ -80,8 +80,8 @@ struct MergeTarget {
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
 /// Output streams (of a tile: of one entangled group), and the input streams with their lanes. A
-/// unit has few
-/// streams, because the memory bandwidth is lower if a thread visits many streams at a time.
+/// unit has few streams, because the memory bandwidth is lower if a thread visits many streams at a
+/// time.
 ///
 /// If tile_mask is not 0 (alltoall, not in place), the lines of the targets are a tile: the targets
 /// share 8 sources, and lane l of each target comes from source l: lane l of target n is the lane

@@ -44,7 +44,7 @@ namespace pidcomm {
     host_rows, k, in - 1 + k, 0, 8 / ways, 0)                                                     \
   X(merge,                                                                                        \
     "load the 1 to 8 lines whose lanes make up an output line (alltoall: up to 8 output "         \
-    "lines), shuffle and combine them, store the line",                                                                             \
+    "lines), shuffle and combine them, store the line",                                           \
     0, merge_shuffles * out, 0, 0, 0, 0)                                                          \
   X(reduce_rows,                                                                                  \
     "load the lines of all members, transpose to host order, combine words into a row per "       \

@@ -10,6 +10,7 @@ FLINT if it is installed.
 from __future__ import annotations
 
 import random
+import re
 import sys
 from importlib.util import find_spec
 from itertools import pairwise
@@ -34,6 +35,8 @@ from pidcomm_studies.apps.ntt.decomposition import RADIXES, STEP_MAX
 PES_MAX = 2048
 TECHNIQUES = ("conventional", "pr+im+cm", "tile")
 SHARE_OF_CKKS = 0.2
+# The refusals of cases that do not fit into the memory of a PE.
+DOES_NOT_FIT = re.compile(r"a PE of \S+ needs .* of MRAM|the program needs \d+ bytes of WRAM")
 
 HAS_FLINT = find_spec("flint") is not None
 
@@ -111,8 +114,8 @@ def main() -> None:
             technique = possible(technique, shape)
             run = apps.run(problem, shape=shape, technique=technique, iters=1)
         except Error as error:
-            if any(memory in str(error) for memory in ("of MRAM", "of WRAM")):
-                continue  # the case does not fit into a PE
+            if DOES_NOT_FIT.search(str(error)):
+                continue
             attack.find(f"case {number}: {error}", number=number)
             continue
         if run.wrong:
