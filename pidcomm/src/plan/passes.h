@@ -103,4 +103,8 @@ inline constexpr uint32_t kMaxItems = 8;
 /// Items in lockstep with at most this number of streams together have few streams.
 inline constexpr uint32_t kFewStreams = 8;
 
+/// Items in lockstep with at least this number of streams together, with blocks of at least this
+/// number of words, take more time than half of the items in lockstep.
+inline constexpr uint32_t kManyStreams = 32, kLongWords = 32;
+
 }  // namespace pidcomm

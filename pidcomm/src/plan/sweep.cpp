@@ -50,7 +50,9 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
 /// few streams, the inner iterations also move into lockstep, because one bank pair does not
 /// saturate memory. If every item is stored to all members, a pair step that moves only the input
 /// stays in the outer loops, because the output is much larger than the input, and the streams of
-/// the output already visit both banks of a pair together.
+/// the output already visit both banks of a pair together. If four items in lockstep would have
+/// many streams of long blocks, the pair step of the output becomes the fastest outer loop, because
+/// equal lines of many streams compete for a few places in the caches.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members = std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(),
                                              [](const StreamLoop &loop) { return loop.egs != 0; });
@@ -65,7 +67,10 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
     if (pair_of(loop).below != 0) items *= 2;
   if (items > kMaxItems)
     fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have a buffer");
-  std::vector<Loop> rest;
+  const bool has_both_pair_steps = items == 4;
+  const bool has_many_streams = sweep.pass == Pass::transpose && has_both_pair_steps &&
+                                items * item_streams >= kManyStreams && sweep.words >= kLongWords;
+  std::vector<Loop> rest, fastest;
   for (const Loop &loop : sweep.outer) {
     const BankPairStep pair = pair_of(loop);
     const auto split_loop = [&](const char *suffix, uint32_t count, uint32_t times) {
@@ -82,10 +87,11 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
     if (takes_low) items *= pair.below;
     (takes_low ? sweep.lockstep : rest).push_back(split_loop("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;
-    sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(),
-                          split_loop("_pair", 2, pair.below));
+    std::vector<Loop> &pairs = has_many_streams && moves_output ? fastest : sweep.lockstep;
+    pairs.insert(moves_output ? pairs.end() : pairs.begin(), split_loop("_pair", 2, pair.below));
   }
   sweep.outer = std::move(rest);
+  sweep.outer.insert(sweep.outer.end(), fastest.begin(), fastest.end());
 }
 
 /// If sections have fewer than 8 entangled groups, moves iterations of the fastest loop over

@@ -57,6 +57,18 @@ TEST(Plan_Of32x32AlltoallHasThisForm) {
   CHECK_EQ(json, std::string(want));
 }
 
+/// With long blocks, the pair step of the destination is not in lockstep.
+TEST(Plan_OfAlltoallOverAllPesStoresLongBlocksToOneBankAfterTheOther) {
+  const auto pairs_in_lockstep = [](std::size_t bytes) {
+    const Plan plan = plan_of({32, 32}, PIDCOMM_ALLTOALL, "11", bytes, 1 << 20);
+    const Sweep &sweep = std::get<TileForm>(plan.form).sweep;
+    if (sweep.lockstep.size() == 1) CHECK_EQ(sweep.outer.back().name, "destination_pair");
+    return sweep.lockstep.size();
+  };
+  CHECK_EQ(pairs_in_lockstep(1024 * 31 * 8), std::size_t{2});
+  CHECK_EQ(pairs_in_lockstep(1024 * 32 * 8), std::size_t{1});
+}
+
 TEST(Plan_NeverHasMoreItemsInLockstepThanBuffers) {
   uint32_t most = 0;
   for (const std::vector<uint32_t> &lengths : std::vector<std::vector<uint32_t>>{{8, 16, 4, 3},
