@@ -70,6 +70,85 @@ bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   return tile_instructions < other_instructions;
 }
 
+/// Appends units to the lists of a MergeTable.
+class MergeUnits {
+ public:
+  /// egs: the entangled groups of a section. streams: its input streams. keep_lanes: those of the
+  /// last entangled group. is_one_unit: all targets without a tile are in one unit.
+  MergeUnits(MergeLists &lists, uint32_t egs, uint32_t streams, uint32_t keep_lanes,
+             bool is_one_unit)
+      : lists_(lists),
+        egs_(egs),
+        keep_lanes_(keep_lanes),
+        is_one_unit_(is_one_unit),
+        visited_at_(streams, kNever) {}
+
+  /// Adds a unit that makes the lines of an entangled group and the blocks from first_block on.
+  void add_tile(uint32_t eg, uint32_t first_block,
+                const std::vector<SectionTables::LineSources> &targets) {
+    begin_unit(tile_mask_of(targets.size()));
+    const uint32_t first_source = add_sources(tile_of(targets));
+    for (uint32_t n = 0; n < targets.size(); ++n) add_target(eg, first_block + n, first_source);
+  }
+
+  /// Adds the line of an entangled group and a block to the last unit, or to a new unit if the last
+  /// unit has a tile or many streams.
+  void add_without_tile(uint32_t eg, uint32_t block, const SectionTables::LineSources &sources) {
+    const std::vector<MergeSource> lines = merge_sources_of(sources);
+    const auto is_new = [&](const MergeSource &line) {
+      return visited_at_[line.stream] != before_;
+    };
+    const auto added = std::count_if(lines.begin(), lines.end(), is_new);
+    if (lists_.units.empty() || lists_.units.back().tile_mask != 0 ||
+        (!is_one_unit_ && lists_.units.back().stream_count + added > kUnitStreams))
+      begin_unit(0);
+    add_target(eg, block, add_sources(lines));
+  }
+
+  /// Returns the largest number of streams between two units that load the same stream.
+  uint32_t longest_reload() const { return longest_reload_; }
+
+ private:
+  static constexpr uint32_t kNever = ~0u;
+
+  void begin_unit(uint32_t tile_mask) {
+    if (!lists_.units.empty()) before_ += lists_.units.back().stream_count;
+    lists_.units.push_back({static_cast<uint32_t>(lists_.streams.size()), 0,
+                            static_cast<uint32_t>(lists_.targets.size()), 0, tile_mask});
+  }
+
+  /// Adds sources, and those of their streams that the last unit does not have yet. Returns the
+  /// number of sources before.
+  uint32_t add_sources(const std::vector<MergeSource> &sources) {
+    const auto first_source = static_cast<uint32_t>(lists_.sources.size());
+    for (const MergeSource &source : sources) {
+      uint32_t &visited = visited_at_[source.stream];
+      if (visited != before_) {
+        if (visited != kNever) longest_reload_ = std::max(longest_reload_, before_ - visited);
+        visited = before_;
+        lists_.streams.push_back(source.stream);
+        ++lists_.units.back().stream_count;
+      }
+      lists_.sources.push_back(source);
+    }
+    return first_source;
+  }
+
+  void add_target(uint32_t eg, uint32_t block, uint32_t first_source) {
+    lists_.targets.push_back({block * egs_ + eg, first_source,
+                              static_cast<uint32_t>(lists_.sources.size()) - first_source,
+                              eg + 1 == egs_ ? keep_lanes_ : 0});
+    ++lists_.units.back().target_count;
+  }
+
+  MergeLists &lists_;
+  const uint32_t egs_, keep_lanes_;
+  const bool is_one_unit_;
+  uint32_t before_ = 0;               // streams of earlier units
+  std::vector<uint32_t> visited_at_;  // by stream: before_ at the last unit that loads the stream
+  uint32_t longest_reload_ = 0;
+};
+
 }  // namespace
 
 SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
@@ -97,80 +176,33 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                  out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
   const bool has_tiles = plan.in.per_member && !is_buffered;
-  constexpr uint32_t kNever = ~0u;
-  // By stream: the value of `before` at the last unit that loads the stream.
-  std::vector<uint32_t> visited_at(in_streams, kNever);
-  uint32_t before = 0,     // streams of earlier units
-      longest_reload = 0;  // streams between two units with the same stream
-  const auto begin_unit = [&](uint32_t tile_mask) {
-    if (!units_.empty()) before += units_.back().stream_count;
-    units_.push_back({static_cast<uint32_t>(streams_.size()), 0,
-                      static_cast<uint32_t>(targets_.size()), 0, tile_mask});
-  };
-  /// Adds a stream to the last unit, unless the unit has it.
-  const auto add_stream = [&](uint32_t stream) {
-    uint32_t &visited = visited_at[stream];
-    if (visited == before) return;
-    if (visited != kNever) longest_reload = std::max(longest_reload, before - visited);
-    visited = before;
-    streams_.push_back(stream);
-    ++units_.back().stream_count;
-  };
-  const auto add_target = [&](uint32_t eg, uint32_t block, uint32_t first_source) {
-    targets_.push_back({block * egs + eg, first_source,
-                        static_cast<uint32_t>(sources_.size()) - first_source,
-                        eg + 1 == egs ? keep_lanes_ : 0});
-    ++units_.back().target_count;
-  };
-  const auto add_tile = [&](uint32_t eg, uint32_t block, const std::vector<LineSources> &targets) {
-    begin_unit(tile_mask_of(targets.size()));
-    const auto first_source = static_cast<uint32_t>(sources_.size());
-    for (const MergeSource &line : tile_of(targets)) {
-      add_stream(line.stream);
-      sources_.push_back(line);
-    }
-    for (std::size_t n = 0; n < targets.size(); ++n) add_target(eg, block++, first_source);
-  };
-  const auto add_without_tile = [&](uint32_t eg, uint32_t block, const LineSources &sources) {
-    const std::vector<MergeSource> lines = merge_sources_of(sources);
-    const auto is_new = [&](const MergeSource &line) { return visited_at[line.stream] != before; };
-    const auto added = std::count_if(lines.begin(), lines.end(), is_new);
-    if (units_.empty() || units_.back().tile_mask != 0 ||
-        (!is_buffered && units_.back().stream_count + added > kUnitStreams))
-      begin_unit(0);
-    const auto first_source = static_cast<uint32_t>(sources_.size());
-    for (const MergeSource &line : lines) {
-      add_stream(line.stream);
-      sources_.push_back(line);
-    }
-    add_target(eg, block, first_source);
-  };
+  MergeUnits units(lists_, egs, in_streams, keep_lanes_, is_buffered);
   for (uint32_t eg = 0; eg < egs; ++eg) {
     for (uint32_t block = 0; block < out_blocks_;) {
       const std::vector<LineSources> targets = targets_of_same_streams(eg, block);
       if (has_tiles && is_faster_as_tile(targets))
-        add_tile(eg, block, targets);
+        units.add_tile(eg, block, targets);
       else
         for (std::size_t i = 0; i < targets.size(); ++i)
-          add_without_tile(eg, block + static_cast<uint32_t>(i), targets[i]);
+          units.add_without_tile(eg, block + static_cast<uint32_t>(i), targets[i]);
       block += static_cast<uint32_t>(targets.size());
     }
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
   const uint32_t reused =
-      items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
+      items > 1 ? items * in_streams : units.longest_reload();  // streams to keep in the cache
   const uint32_t strip =
       is_buffered   ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
       : reused == 0 ? kStripWords
                     : std::clamp(kCachedLines / reused, 1u, kStripWords);
   const uint32_t step =
       reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
-  merge_ = {units_.data(),
-            streams_.data(),
-            targets_.data(),
-            sources_.data(),
-            static_cast<uint32_t>(units_.size()),
+  merge_ = {lists_.units.data(),
+            lists_.streams.data(),
+            lists_.targets.data(),
+            lists_.sources.data(),
+            static_cast<uint32_t>(lists_.units.size()),
             in_streams,
             out_streams,
             step,
@@ -237,8 +269,8 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
 
 std::size_t SectionTables::bytes() const {
   const auto bytes_of = [](const auto &table) { return table.size() * sizeof table[0]; };
-  return bytes_of(units_) + bytes_of(streams_) + bytes_of(targets_) + bytes_of(sources_) +
-         bytes_of(row_in_) + bytes_of(row_out_);
+  return bytes_of(lists_.units) + bytes_of(lists_.streams) + bytes_of(lists_.targets) +
+         bytes_of(lists_.sources) + bytes_of(row_in_) + bytes_of(row_out_);
 }
 
 }  // namespace pidcomm

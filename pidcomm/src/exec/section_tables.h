@@ -11,6 +11,14 @@
 
 namespace pidcomm {
 
+/// The lists of a MergeTable.
+struct MergeLists {
+  std::vector<MergeUnit> units;
+  std::vector<uint32_t> streams;
+  std::vector<MergeTarget> targets;
+  std::vector<MergeSource> sources;
+};
+
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
 /// after block, and in a block, entangled group after entangled group. Without a lane split, the
 /// size of the tables is O(members * PEs of a section).
@@ -55,10 +63,7 @@ class SectionTables {
   std::vector<uint32_t> group_of_, member_of_,
       pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
 
-  std::vector<MergeUnit> units_;
-  std::vector<uint32_t> streams_;
-  std::vector<MergeTarget> targets_;
-  std::vector<MergeSource> sources_;
+  MergeLists lists_;
   MergeTable merge_{};
 
   std::vector<uint32_t> row_in_, row_out_;
