@@ -14,8 +14,13 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
   }
 }
 
+/// How a tile is stored to host rows. `whole`: no lane lacks a row, and there is no Finish; then
+/// the tile stays in registers.
+enum class TileKind { plain_stores, non_temporal, non_temporal_whole };
+
 /// Loads 8 words of stream `e` of an item; line i becomes the words of lane i. Prefetches the words
 /// at the distance of the pass, in one piece, because conditions for each line take time.
+template <TileKind Kind>
 [[gnu::always_inline]] inline void load_tile(const SweepCall &call, uint32_t item, uint32_t e,
                                              uint32_t word, Line *tile) {
   const std::byte *const in = line_at(call.items[item].in[e], word);
@@ -29,39 +34,47 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
   for (uint32_t w = 0; w < kStepWords; ++w)
     tile[w] = Isa::transpose(Isa::load_line(line_at(in, w)));
   transpose_tile<7, HostOrder>(tile);
-  finish_lines(call, tile, kStepWords);
+  if constexpr (Kind != TileKind::non_temporal_whole) finish_lines(call, tile, kStepWords);
 }
 
-template <bool NonTemporal>
-void store_words_of_lane(std::byte *to, Line words) {
-  NonTemporal ? Isa::store_words_non_temporal(to, words) : store_words(to, words);
-}
-
-/// Does the same as words_to_rows for 8 words.
-template <bool NonTemporal>
-void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
-                  std::byte *const *rows, uint32_t first) {
-  Line tile[kMaxTileLines];
-  load_tile(call, item, e, step.word, tile);
-  for (uint32_t lane = 0; lane < 8; ++lane)
-    if (rows[lane] != nullptr)
-      store_words_of_lane<NonTemporal>(host_word(rows[lane], step.word - first), tile[lane]);
-}
-
-/// Does the same for 16 words. The bandwidth of the memory is higher if 128 adjacent bytes of a row
-/// are stored directly after each other.
-template <bool NonTemporal>
-void two_tiles_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
-                       std::byte *const *rows, uint32_t first) {
-  Line low[kMaxTileLines], high[kMaxTileLines];
-  load_tile(call, item, e, step.word, low);
-  load_tile(call, item, e, step.word + kStepWords, high);
+/// Does the same as words_to_rows for Tiles * 8 words. The bandwidth of the memory is higher if 128
+/// adjacent bytes of a row are stored directly after each other.
+template <TileKind Kind, uint32_t Tiles>
+[[gnu::always_inline]] inline void tiles_to_rows(const SweepCall &call, uint32_t item, uint32_t e,
+                                                 Step step, std::byte *const *rows,
+                                                 uint32_t first) {
+  Line tile[Tiles][kMaxTileLines];
+  for (uint32_t t = 0; t < Tiles; ++t)
+    load_tile<Kind>(call, item, e, step.word + t * kStepWords, tile[t]);
   for (uint32_t lane = 0; lane < 8; ++lane) {
-    if (rows[lane] == nullptr) continue;
+    if (Kind != TileKind::non_temporal_whole && rows[lane] == nullptr) continue;
     std::byte *const to = host_word(rows[lane], step.word - first);
-    store_words_of_lane<NonTemporal>(to, low[lane]);
-    store_words_of_lane<NonTemporal>(host_word(to, kStepWords), high[lane]);
+    for (uint32_t t = 0; t < Tiles; ++t)
+      if constexpr (Kind == TileKind::plain_stores)
+        store_words(host_word(to, t * kStepWords), tile[t][lane]);
+      else
+        Isa::store_words_non_temporal(host_word(to, t * kStepWords), tile[t][lane]);
   }
+}
+
+/// Moves the words of stream `e` of all items to rows.
+template <TileKind Kind>
+void stream_to_rows(const SweepCall &call, uint32_t e) {
+  each_step(
+      call,
+      [&](Step step) {
+        for (uint32_t i = 0; i < call.item_count; ++i) {
+          std::byte *const *const rows = call.items[i].out + 8 * e;
+          if (step.count == 2 * kStepWords)
+            tiles_to_rows<Kind, 2>(call, i, e, step, rows, 0);
+          else
+            each_part(step, [&](Step part) {
+              part.count == kStepWords ? tiles_to_rows<Kind, 1>(call, i, e, part, rows, 0)
+                                       : words_to_rows(call, i, e, part, rows, 0);
+            });
+        }
+      },
+      call.tuning.step_words);
 }
 
 /// Words that pass_to_host collects for each row if rows are not aligned, and the bytes from row to
@@ -113,8 +126,9 @@ void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
       for (uint32_t lane = 0; lane < kLanes; ++lane)
         rows[lane] = bytes_of(lines_of(call, i)) + lane * kToHostRowBytes + sizeof(Line);
       each_part(strip, [&](Step part) {
-        (part.count == kStepWords ? tile_to_rows<false> : words_to_rows)(call, i, e, part, rows,
-                                                                         strip.word);
+        part.count == kStepWords
+            ? tiles_to_rows<TileKind::plain_stores, 1>(call, i, e, part, rows, strip.word)
+            : words_to_rows(call, i, e, part, rows, strip.word);
       });
       for (uint32_t lane = 0; lane < kLanes; ++lane)
         if (out[lane] != nullptr) store_strip(call, strip, rows[lane], out[lane]);
@@ -125,38 +139,22 @@ void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
 void pass_to_host(const SweepCall &call) {
   // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step
   // does.
-  bool has_words = true, has_lines = true;
+  bool has_words = true, has_lines = true, is_whole = call.finish == nullptr;
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t o = 0; o < call.out_count; ++o) {
       const std::byte *const row = call.items[i].out[o];
+      is_whole &= row != nullptr;
       if (row == nullptr) continue;
       has_words &= reinterpret_cast<uintptr_t>(row) % 8 == 0;
       has_lines &= is_aligned(host_word(row, call.first_words));
     }
-  const auto move_tile =
-      call.non_temporal_rows && has_lines ? tile_to_rows<true> : tile_to_rows<false>;
-  const auto move_two_tiles =
-      call.non_temporal_rows && has_lines ? two_tiles_to_rows<true> : two_tiles_to_rows<false>;
-  for (uint32_t e = 0; e < call.in_count; ++e) {
-    if (call.non_temporal_rows && !has_lines && has_words) {
-      stream_to_unaligned_rows(call, e);
-      continue;
-    }
-    each_step(
-        call,
-        [&](Step step) {
-          for (uint32_t i = 0; i < call.item_count; ++i) {
-            std::byte *const *const rows = call.items[i].out + 8 * e;
-            if (step.count == 2 * kStepWords)
-              move_two_tiles(call, i, e, step, rows, 0);
-            else
-              each_part(step, [&](Step part) {
-                (part.count == kStepWords ? move_tile : words_to_rows)(call, i, e, part, rows, 0);
-              });
-          }
-        },
-        call.tuning.step_words);
-  }
+  auto move = stream_to_rows<TileKind::plain_stores>;
+  if (call.non_temporal_rows && has_lines)
+    move = is_whole ? stream_to_rows<TileKind::non_temporal_whole>
+                    : stream_to_rows<TileKind::non_temporal>;
+  else if (call.non_temporal_rows && has_words)
+    move = stream_to_unaligned_rows;
+  for (uint32_t e = 0; e < call.in_count; ++e) move(call, e);
 }
 
 /// Returns whether 8 lanes share one row, have a row each, or lack rows.
