@@ -28,7 +28,8 @@ extern "C" {
     "over all streams")                                                                    \
   X(ahead_level, 1, 2, "level of the cache into which to prefetch")                        \
   X(members, 1, 8, "most group members that a reduction loads side by side")               \
-  X(items, 1, 8, "most items to visit side by side")
+  X(items, 1, 8, "most items to visit side by side")                                       \
+  X(prefetches, 0, 1, "0: long steps of a reduction load without prefetches (avx512vbmi only)")
 
 typedef struct pidcomm_tuning {
   PIDCOMM_SIZE(struct pidcomm_tuning);

@@ -21,7 +21,7 @@ namespace pidcomm {
 inline constexpr uint32_t kStepWords = 8;
 
 /// The largest tuned step_words of a reduction.
-inline constexpr uint32_t kReduceStepWords = 16;
+inline constexpr uint32_t kReduceStepWords = 32;
 
 /// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory
 /// bandwidth is lower if a pass loads only a few adjacent lines of a rank at a time, because equal
@@ -41,14 +41,16 @@ static_assert(kReduceStepWords * kLanes <= kRankStepLines);
 static_assert(2 * kAllreduceStepLines <= kRankStepLines);  // the buffer holds two steps
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
-/// The pace of a pass; see pidcomm/tuning.h.
+/// The pace of a pass; see pidcomm/tuning.h. Threads read and write it as one word.
 struct alignas(8) PassTuning {
   uint16_t step_words;
   uint16_t ahead;
   uint8_t ahead_level;
   uint8_t members;
   uint8_t items;
+  uint8_t prefetches;
 };
+static_assert(sizeof(PassTuning) == 8);
 
 struct SweepCall;
 struct SweepItem;
@@ -162,6 +164,20 @@ struct Visit {
   bool adds;     // false: the visit has the first members of the sums
 };
 
+/// A visit without prefetches, to all items: member m of the visit is input stream `stream` + m *
+/// `stride`. The members of a visit may be in several ranks.
+struct UnprefetchedVisit {
+  const SweepItem *items;
+  uint32_t item_count, stream, stride, members;
+  Step step;
+  bool adds;  // as in Visit
+};
+
+/// A step has visits without prefetches if it loads at least this number of lines of each item, for
+/// at least this number of group members. Shorter steps take more time, because no load is in
+/// flight between two steps.
+inline constexpr uint32_t kUnprefetchedLines = 512, kUnprefetchedMembers = 4;
+
 /// The functions that load and accumulate, for an element type and operator.
 struct Accumulator {
   /// The numbers of members that have a function of their own; the last function is for any number.
@@ -176,6 +192,12 @@ struct Accumulator {
   /// + i * kItemBufferBytes. The functions accumulate[1] transpose lines after loading;
   /// accumulate[0] do not, and are null for operators that are not byte-wise.
   void (*accumulate[2][kFunctions])(std::byte *sums, const Visit &visit);
+  /// [transposes][k] Do the same without prefetches, for kMembers[k] members. A CPU that executes
+  /// out of order then has more loads in flight, because there are fewer instructions for each
+  /// line. Null in instruction sets that take many instructions for a line, for floats of 16 bits,
+  /// and for transposes of byte-wise operators.
+  void (*accumulate_unprefetched[2][kFunctions - 1])(std::byte *sums,
+                                                     const UnprefetchedVisit &visit);
   /// Combines `words` lines into rows: the words of lane l into row row_of[l] (see RowTable). Words
   /// 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry has kFirstOfRow
   /// replaces the contents of its row. transposes: the lines are in MRAM; else they are contiguous
@@ -238,8 +260,9 @@ struct SweepCall {
   uint32_t item_count;
   uint32_t in_count, out_count;  // numbers of input streams and output streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
-  uint32_t rank_members = 1;  // number of group members with input streams in one rank; a reduction
-                              // loads at most tuning.members of them side by side
+  uint32_t rank_members = 1;     // number of group members with input streams in one rank; with
+                              // prefetches, a reduction loads at most tuning.members of them side
+                              // by side
   uint32_t words;
   uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps
                                       // start at a line boundary of host rows

@@ -1,7 +1,8 @@
 // The passes, written once with the line primitives of an instruction set. Each
 // src/line_kernels/isa/*.cpp includes this file inside an anonymous namespace, after it defines a
 // type `Line` (a LineOf) and a `struct Isa` with `constexpr bool kHasInstances` (see
-// passes/movement.inl) and these functions (all static, inline):
+// passes/movement.inl), `constexpr bool kHasUnprefetchedVisits` (see kernels.h) and these functions
+// (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
 //   void store_line(std::byte *, Line)           one complete line of the region, non-temporal
 //   void store_words_non_temporal(std::byte *, Line)

@@ -30,34 +30,35 @@ constexpr struct {
              {"Intel CPUs", "GenuineIntel", 0}};
 
 /// X(pass, least and most step_words, values on each CPU of kCpus). The values are step_words,
-/// ahead, ahead_level, members, items. They were measured with emulated DIMMs on 2 CPUs of each of
-/// an AMD EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon (family 6,
-/// model 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and `ahead` of
-/// transpose had no effect: gcc had removed these prefetches.
-#define PIDCOMM_TUNED_PASSES(X)                                                         \
-  X(transpose, 1, 64, {4, 12, 2, 1, 8}, {4, 12, 1, 1, 8}, {1, 8, 2, 1, 8})              \
-  X(replicate, 8, 8, {8, 8, 1, 1, 8}, {8, 8, 1, 1, 8}, {8, 8, 1, 1, 8})                 \
-  X(reduce_blocks, 8, 16, {16, 256, 2, 8, 8}, {16, 128, 1, 8, 1}, {16, 256, 2, 8, 8})   \
-  X(reduce_lanes, 8, 16, {16, 256, 2, 8, 8}, {16, 128, 1, 8, 8}, {16, 256, 2, 8, 8})    \
-  X(reduce_to_host, 8, 16, {8, 256, 2, 8, 2}, {8, 128, 1, 8, 1}, {8, 256, 2, 8, 8})     \
-  X(merge, 8, 8, {8, 256, 2, 1, 8}, {8, 256, 1, 1, 8}, {8, 128, 2, 1, 8})               \
-  X(reduce_rows, 8, 8, {8, 256, 2, 8, 8}, {8, 256, 1, 8, 8}, {8, 128, 2, 8, 8})         \
-  X(reduce_rows_to_host, 8, 8, {8, 256, 2, 8, 8}, {8, 128, 1, 8, 8}, {8, 128, 2, 8, 8}) \
-  X(to_host, 8, 16, {8, 64, 2, 1, 8}, {8, 64, 2, 1, 8}, {16, 64, 2, 1, 8})              \
-  X(from_host, 8, 512, {256, 256, 2, 1, 8}, {512, 256, 1, 1, 8}, {8, 64, 2, 1, 8})
+/// ahead, ahead_level, members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs
+/// of each of an AMD EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon
+/// (family 6, model 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and
+/// `ahead` of transpose had no effect: gcc had removed these prefetches. prefetches = 0 was
+/// measured on family 26 only.
+#define PIDCOMM_TUNED_PASSES(X)                                                                  \
+  X(transpose, 1, 64, {4, 12, 2, 1, 8, 1}, {4, 12, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
+  X(replicate, 8, 8, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})                 \
+  X(reduce_blocks, 8, 32, {16, 256, 2, 8, 8, 1}, {32, 128, 1, 8, 1, 0}, {16, 256, 2, 8, 8, 1})   \
+  X(reduce_lanes, 8, 32, {16, 256, 2, 8, 8, 1}, {16, 128, 1, 8, 8, 1}, {16, 256, 2, 8, 8, 1})    \
+  X(reduce_to_host, 8, 32, {8, 256, 2, 8, 2, 1}, {8, 128, 1, 8, 1, 0}, {8, 256, 2, 8, 8, 1})     \
+  X(merge, 8, 8, {8, 256, 2, 1, 8, 1}, {8, 256, 1, 1, 8, 1}, {8, 128, 2, 1, 8, 1})               \
+  X(reduce_rows, 8, 8, {8, 256, 2, 8, 8, 1}, {8, 256, 1, 8, 8, 0}, {8, 128, 2, 8, 8, 1})         \
+  X(reduce_rows_to_host, 8, 8, {8, 256, 2, 8, 8, 1}, {8, 128, 1, 8, 8, 0}, {8, 128, 2, 8, 8, 1}) \
+  X(to_host, 8, 16, {8, 64, 2, 1, 8, 1}, {8, 32, 1, 1, 8, 1}, {16, 64, 2, 1, 8, 1})              \
+  X(from_host, 8, 512, {256, 256, 2, 1, 8, 1}, {512, 256, 1, 1, 8, 1}, {8, 64, 2, 1, 8, 1})
 
 /// The values of the other passes, on all CPUs.
 constexpr struct {
   Pass pass;
   PassTuning values;
 } kOtherPasses[] = {
-    {Pass::rotate, {8, 8, 2, 1, 8}},
-    {Pass::replicate_rotated, {8, 8, 1, 1, 8}},
-    {Pass::reduce_rotated, {16, 256, 2, 8, 8}},
-    {Pass::reduce_rotated_replicate, {8, 256, 2, 8, 8}},
-    {Pass::reduce_rotated_to_host, {8, 256, 2, 8, 8}},
-    {Pass::member_step, {8, 8, 1, 1, 8}},
-    {Pass::member_step_reduce, {8, 8, 1, 1, 8}},
+    {Pass::rotate, {8, 8, 2, 1, 8, 1}},
+    {Pass::replicate_rotated, {8, 8, 1, 1, 8, 1}},
+    {Pass::reduce_rotated, {16, 256, 2, 8, 8, 1}},
+    {Pass::reduce_rotated_replicate, {8, 256, 2, 8, 8, 1}},
+    {Pass::reduce_rotated_to_host, {8, 256, 2, 8, 8, 1}},
+    {Pass::member_step, {8, 8, 1, 1, 8, 1}},
+    {Pass::member_step_reduce, {8, 8, 1, 1, 8, 1}},
 };
 
 constexpr bool has_buffer_for(Pass pass, uint32_t step_words) {
@@ -165,15 +166,24 @@ class Table {
       words >> name;
       if (!names.insert(name).second) fail(PIDCOMM_ERR_ARGUMENT, "pass ", name, " has two lines");
       pidcomm_tuning tuning PIDCOMM_TUNING_INITIALIZER;
-      while (words >> word) set_key(tuning, word);
       const TunedPass &pass = pass_named(name);
+      std::set<std::string> keys;
+      while (words >> word) {
+        const std::string key = set_key(tuning, word);
+        if (!keys.insert(key).second)
+          fail(PIDCOMM_ERR_ARGUMENT, "pass ", name, " has two values for ", key);
+      }
+#define PIDCOMM_ROW(key, ...) \
+  if (keys.count(#key) == 0) fail(PIDCOMM_ERR_ARGUMENT, "pass ", name, " has no value for " #key);
+      PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
       values[static_cast<std::size_t>(pass.pass)] = checked(pass, tuning);
     }
     return values;
   }
 
-  /// word: KEY=VALUE.
-  static void set_key(pidcomm_tuning &tuning, const std::string &word) {
+  /// word: KEY=VALUE. Returns the key.
+  static std::string set_key(pidcomm_tuning &tuning, const std::string &word) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string key = word.substr(0, equals);
     uint32_t value = 0;
@@ -186,6 +196,7 @@ class Table {
 #undef PIDCOMM_ROW
     if (!is_known || error != std::errc() || rest != end)
       fail(PIDCOMM_ERR_ARGUMENT, "'", word, "' is not KEY=NUMBER");
+    return key;
   }
 
   Values values_{};

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "collective_cases.h"
+#include "tuned_passes.h"
 
 namespace {
 
 using namespace collective_cases;
+using tuned_passes::ReductionsPrefetch;
 
 // ---- exhaustive grids: technique x collective x mask x lane split x in place x size
 // --------------------------------------------------
@@ -226,6 +228,7 @@ pidcomm_options audited_by_one_thread() {
 }
 
 TEST(Tile_PrefetchesMostLinesBeforeItLoadsThem) {
+  const ReductionsPrefetch prefetch(1);
   const auto check = [](const Axes &axis_len, const std::string &mask, std::size_t bytes) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
@@ -243,6 +246,21 @@ TEST(Tile_PrefetchesMostLinesBeforeItLoadsThem) {
   };
   check({16, 16}, "11", 256 * 32);  // blocks of 4 words
   check({63, 4}, "10", 63 * 128);   // a section of 32 entangled groups
+}
+
+/// Only the last step of each of the four blocks of 3 * 32 + 4 words has fewer than 512 lines.
+TEST(ReductionsWithoutPrefetches_PrefetchOnlyInShortSteps) {
+  const ReductionsPrefetch none(0);
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {32, 2});
+  Case c =
+      make_case(PIDCOMM_REDUCE_SCATTER, {32, 2}, "10", 32 * 800, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+  c.dst = c.problem.bytes;
+  c.options = audited_by_one_thread();
+  machine::run_case(cube, c);
+  const pidcomm_audit audit = machine::audit_of(cube);
+  check_number(c, "loads_prefetched", audit.loads_prefetched, 1, audit.lines_loaded / 10);
 }
 
 #ifndef __SANITIZE_THREAD__  // one thread counts two million accesses

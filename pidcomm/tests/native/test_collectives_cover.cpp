@@ -4,10 +4,12 @@
 
 #include "collective_cases.h"
 #include "pairwise.h"
+#include "tuned_passes.h"
 
 namespace {
 
 using namespace collective_cases;
+using tuned_passes::ReductionsPrefetch;
 
 constexpr int kFloats[] = {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64, PIDCOMM_FLOAT16, PIDCOMM_BFLOAT16};
 
@@ -224,6 +226,32 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
                   machine::run_case(cube, c);
                 });  // the oracle has the documented order, the comparison is bitwise
               }
+  }
+  grid.finish();
+}
+
+/// Long blocks, because only long steps of a reduction load without prefetches.
+TEST(FloatReductions_HaveTheDocumentedOrderWithAndWithoutPrefetches) {
+  Grid grid("float order with and without prefetches");
+  for (const Axes &axis_len : {Axes{8, 16}, Axes{8, 21}, Axes{4, 4, 8}}) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    std::size_t turn = 0;
+    for (const std::uint32_t prefetches : {0, 1}) {
+      const ReductionsPrefetch setting(prefetches);
+      for (const std::string &mask : machine::masks_of(axis_len.size()))
+        for (int collective : {PIDCOMM_REDUCE_SCATTER, PIDCOMM_REDUCE})
+          for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64}) {
+            const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+            Case c =
+                make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 2408),
+                          {type, PIDCOMM_SUM}, ++turn);
+            c.fill = Fill::kRounding;
+            place(c, 128, false);
+            grid.run([&] { machine::run_case(cube, c); });
+          }
+    }
   }
   grid.finish();
 }

@@ -12,9 +12,9 @@ import pytest
 from command_line import run
 
 from pidcomm import _core
-from pidcomm.bench.tune import CASES, gain, write_file
+from pidcomm.bench.tune import CASES, gain, others_of, write_file
 
-MERGE = "merge step_words=8 ahead=64 ahead_level=1 members=1 items=8"
+MERGE = "merge step_words=8 ahead=64 ahead_level=1 members=1 items=8 prefetches=1"
 
 
 def _source(path: Path | str) -> str:
@@ -33,6 +33,17 @@ def test_each_tuned_pass_has_a_case() -> None:
 def test_a_value_that_slows_one_case_down_has_no_gain() -> None:
     assert gain([8.0, 2.0], [4.0, 4.0]) == 0
     assert gain([8.0, 2.0], [4.0, 2.0]) == pytest.approx(2**0.5)
+
+
+def test_tune_tries_reductions_without_prefetches_also_in_the_longest_steps() -> None:
+    best = {"step_words": 8, "ahead": 128, "prefetches": 1}
+    assert others_of("reduce_blocks", "prefetches", best) == [
+        {**best, "prefetches": 0},
+        {**best, "prefetches": 0, "step_words": 32},
+    ]
+    assert others_of("reduce_lanes", "prefetches", best) == []
+    assert others_of("to_host", "prefetches", best) == []
+    assert others_of("to_host", "step_words", best) == [{**best, "step_words": 16}]
 
 
 def test_library_reads_the_file_that_tune_writes(tmp_path: Path) -> None:
@@ -54,7 +65,10 @@ def test_an_empty_variable_means_no_file() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("merge step_words=8", "ahead of pass merge is 0; it must be 1 to 1024"),
+        ("merge step_words=8", "pass merge has no value for ahead"),
+        (MERGE.removesuffix(" prefetches=1"), "pass merge has no value for prefetches"),
+        (f"{MERGE} items=4", "pass merge has two values for items"),
+        (MERGE.replace("ahead=64", "ahead=0"), "ahead of pass merge is 0; it must be 1 to 1024"),
         ("merge step_words=eight", "'step_words=eight' is not KEY=NUMBER"),
         ("merge pace=8", "'pace=8' is not KEY=NUMBER"),
         (2 * f"{MERGE}\n", "pass merge has two lines"),

@@ -73,8 +73,22 @@ class Choice:
     after_us: float
 
 
+def others_of(pass_: str, key: str, best: dict[str, int]) -> list[dict[str, int]]:
+    """Return the values of a pass to try in place of the best ones so far. They differ in `key`; for
+    reductions without prefetches, also in step_words.
+    """
+    if key == "prefetches":
+        if not pass_.startswith("reduce") or pass_ == "reduce_lanes":
+            return []
+        other = {**best, key: 1 - best[key]}
+        longest = {**best, key: 0, "step_words": _core.tuning()[pass_][2]}
+        return [other] if longest in (best, other) else [other, longest]
+    values = _candidates(pass_, key, best[key])
+    return [{**best, key: value} for value in values if value != best[key]]
+
+
 def _candidates(pass_: str, key: str, value: int) -> list[int]:
-    """Return the values to try in place of `value`."""
+    """Return the values of a key to try in place of `value`, perhaps with `value`."""
     _, least, most = _core.tuning()[pass_]
     if key == "step_words":
         steps = [least]
@@ -148,7 +162,7 @@ class _Search:
 def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterator[Choice | str]:
     """Search better values for passes, and use them from now on in this process.
 
-    Changes one value at a time, and keeps the value if the cases of the pass are on average 3%
+    Changes one key at a time (see others_of), and keeps the value if the cases of the pass are on average 3%
     faster twice, and no case is 3% slower. Yields the name of each pass when its search begins,
     then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the MRAM of the set
     and needs 1024 PEs. Raises Error if a result is wrong.
@@ -159,11 +173,7 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
         search = _Search(pe_set, pass_, size)
         for key in _core.tuning()[pass_][0]:
             best = _core.tuning()[pass_][0]
-            others = [
-                {**best, key: value}
-                for value in _candidates(pass_, key, best[key])
-                if value != best[key]
-            ]
+            others = others_of(pass_, key, best)
             if not others:
                 continue
             before, *after = search.us([best, *others])

@@ -13,6 +13,7 @@ namespace {
 #include "line_kernels/isa/scalar_ops.inl"
 
 struct Isa : ScalarOps {
+  static constexpr bool kHasUnprefetchedVisits = true;  // to test what they load
   static void note(LineEvent event, const std::byte *line) {
     if (AuditRecord *record = current_audit()) record->note(event, line);
   }

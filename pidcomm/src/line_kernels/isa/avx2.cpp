@@ -13,6 +13,7 @@ typedef LineOf<32> Line;
 
 struct Isa {
   static constexpr bool kHasInstances = PIDCOMM_PASS_INSTANCES;
+  static constexpr bool kHasUnprefetchedVisits = false;
   static bool is_supported() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
            __builtin_cpu_supports("clflushopt");

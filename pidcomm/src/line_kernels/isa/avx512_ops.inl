@@ -4,6 +4,7 @@ typedef LineOf<64> Line;
 
 struct Avx512Ops {
   static constexpr bool kHasInstances = PIDCOMM_PASS_INSTANCES;
+  static constexpr bool kHasUnprefetchedVisits = false;
   static bool is_supported() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

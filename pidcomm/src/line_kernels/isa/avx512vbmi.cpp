@@ -20,6 +20,7 @@ constexpr Table<uint8_t, 64> kTransposed = [] {
 }();
 
 struct Isa : Avx512Ops {
+  static constexpr bool kHasUnprefetchedVisits = kHasInstances;
   static bool is_supported() {
     return Avx512Ops::is_supported() && __builtin_cpu_supports("avx512vbmi");
   }

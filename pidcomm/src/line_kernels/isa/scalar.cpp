@@ -12,6 +12,7 @@ namespace {
 #include "line_kernels/isa/scalar_ops.inl"
 
 struct Isa : ScalarOps {
+  static constexpr bool kHasUnprefetchedVisits = false;
   static Line load_line(const std::byte *from) { return *reinterpret_cast<const Line *>(from); }
   static void store_line(std::byte *to, Line line) {
     for (int i = 0; i < Line::kParts; ++i)

@@ -196,6 +196,55 @@ void accumulate(std::byte *sums, const Visit &visit) {
   }
 }
 
+/// Accumulates Items items of a visit without prefetches. If Members is a constant, the addresses
+/// of all streams stay in registers.
+template <class T, int Op, bool Transposes, int Items, int Members>
+[[gnu::always_inline]] inline void accumulate_items(std::byte *sums, const UnprefetchedVisit &visit,
+                                                    const SweepItem *items) {
+  const Parameter<Members> members(visit.members);
+  const std::byte *from[Items][Members == kAny ? kMaxMembers : Members];
+  for (int i = 0; i < Items; ++i)
+    for (uint32_t m = 0; m < members; ++m)
+      from[i][m] = line_at(items[i].in[visit.stream + m * visit.stride], visit.step.word);
+  Line *sum = reinterpret_cast<Line *>(sums), *const end = sum + visit.step.count;
+  bool adds = visit.adds;
+  for (std::size_t at = 0; sum != end; ++sum, at += kLineStride) {
+    // Otherwise, the compiler makes a loop for each value of `adds`, which is larger and not
+    // faster.
+    asm("" : "+r"(adds));
+#pragma GCC unroll 2
+    for (int i = 0; i < Items; ++i) {
+      const auto next = [&](auto m) __attribute__((always_inline)) {
+        const Line line = Isa::load_line(from[i][m] + at);
+        return Transposes ? Isa::transpose(line) : line;
+      };
+      Line result = next(0);
+      if (adds) result = combine_lines<T, Op>(sum[i * kItemBufferLines], result);
+      if constexpr (Members > 1) {
+#pragma GCC unroll 8
+        for (int m = 1; m < Members; ++m) result = combine_lines<T, Op>(result, next(m));
+      } else {
+        for (uint32_t m = 1; m < members; ++m) result = combine_lines<T, Op>(result, next(m));
+      }
+      sum[i * kItemBufferLines] = result;
+    }
+  }
+}
+
+/// See Accumulator::accumulate_unprefetched. Two items are often the two banks of a pair, whose
+/// lines are adjacent. The registers do not suffice for the addresses of more than 8 streams.
+template <class T, int Op, bool Transposes, int Members>
+void accumulate_unprefetched(std::byte *sums, const UnprefetchedVisit &visit) {
+  constexpr int kItems = Members != kAny && Members <= 4 ? 2 : 1;
+  uint32_t i = 0;
+  for (; i + kItems <= visit.item_count; i += kItems)
+    accumulate_items<T, Op, Transposes, kItems, Members>(sums + i * kItemBufferBytes, visit,
+                                                         visit.items + i);
+  if (i < visit.item_count)
+    accumulate_items<T, Op, Transposes, 1, Members>(sums + i * kItemBufferBytes, visit,
+                                                    visit.items + i);
+}
+
 /// Transposes and combines pairs of lines of a tile over lane bit Bit, if `mask` has this bit;
 /// lower bits of `mask` are already combined.
 template <class T, int Op, bool Bytewise, int Bit>
@@ -223,6 +272,11 @@ template <class T, int Op, bool Bytewise>
   *line = tile[0];
 }
 
+template <class T, int Op, bool Bytewise>
+[[gnu::noinline]] void call_reduce_tile(Line *line, uint32_t mask, const uint32_t *offsets) {
+  reduce_tile<T, Op, Bytewise>(line, mask, offsets);
+}
+
 /// [lane mask] The offsets of the lines of a tile of reduce_words.
 constexpr Table<Table<uint32_t, kMaxTileLines>, kLanes> kWordOffsets = [] {
   Table<Table<uint32_t, kMaxTileLines>, kLanes> table{};
@@ -237,8 +291,9 @@ void reduce_words_over(std::byte *lines, uint32_t lane_mask) {
   const Parameter<Mask> mask(lane_mask);
   const auto reduce = [&](uint32_t i) __attribute__((always_inline)) {
     if ((i & mask) == 0)
-      reduce_tile<T, Op, Bytewise>(reinterpret_cast<Line *>(lines) + i, mask,
-                                   kWordOffsets.entry[mask].entry);
+      (Mask == kAny ? call_reduce_tile<T, Op, Bytewise>
+                    : reduce_tile<T, Op, Bytewise>)(reinterpret_cast<Line *>(lines) + i, mask,
+                                                    kWordOffsets.entry[mask].entry);
   };
   if constexpr (Mask == kAny) {
 #pragma GCC unroll 0
@@ -255,7 +310,9 @@ void reduce_blocks_over(std::byte *sums, uint32_t words, uint32_t lane_mask) {
   uint32_t offsets[kMaxTileLines];
   for (uint32_t i = 0; i < 1u << count_bits(mask); ++i) offsets[i] = i * words;
   for (uint32_t w = 0; w < words; ++w)
-    reduce_tile<T, Op, Bytewise>(reinterpret_cast<Line *>(sums) + w, mask, offsets);
+    (Mask == kAny
+         ? call_reduce_tile<T, Op, Bytewise>
+         : reduce_tile<T, Op, Bytewise>)(reinterpret_cast<Line *>(sums) + w, mask, offsets);
 }
 
 template <class T, int Op>
@@ -332,19 +389,46 @@ constexpr int mask_instance(int mask) {
   return __is_class(T) ? kAny : instance_for(mask);
 }
 
+/// Floats of 16 bits have one function for all numbers of members if a line is several registers,
+/// because arithmetic then takes most of their time.
+template <class T>
+constexpr int members_instance(uint32_t members) {
+  return __is_class(T) && Line::kParts > 1 ? kAny : instance_for(static_cast<int>(members));
+}
+
+/// Returns accumulate_unprefetched, or null.
+template <class T, int Op, bool Bytewise, int Members>
+constexpr auto unprefetched_entry() {
+  if constexpr (Isa::kHasUnprefetchedVisits && !__is_class(T))
+    return accumulate_unprefetched<T, Op, !Bytewise, Members>;
+  else
+    return nullptr;
+}
+
 /// Make the entries of the tables for an element type and operator.
 template <class T, int Op, bool Bytewise>
 constexpr Accumulator entry_of(const Accumulator *) {
   constexpr auto kMembers = Accumulator::kMembers;
-#define PIDCOMM_EACH_MEMBERS(transposes)                        \
-  accumulate<T, Op, transposes, instance_for(kMembers[0])>,     \
-      accumulate<T, Op, transposes, instance_for(kMembers[1])>, \
-      accumulate<T, Op, transposes, instance_for(kMembers[2])>, \
-      accumulate<T, Op, transposes, instance_for(kMembers[3])>, \
+#define PIDCOMM_EACH_MEMBERS(transposes)                               \
+  accumulate<T, Op, transposes, members_instance<T>(kMembers[0])>,     \
+      accumulate<T, Op, transposes, members_instance<T>(kMembers[1])>, \
+      accumulate<T, Op, transposes, members_instance<T>(kMembers[2])>, \
+      accumulate<T, Op, transposes, members_instance<T>(kMembers[3])>, \
       accumulate<T, Op, transposes, kAny>
+#define PIDCOMM_UNPREFETCHED(k) unprefetched_entry<T, Op, Bytewise, instance_for(kMembers[k])>()
+#define PIDCOMM_EACH_UNPREFETCHED                                              \
+  {                                                                            \
+    PIDCOMM_UNPREFETCHED(0), PIDCOMM_UNPREFETCHED(1), PIDCOMM_UNPREFETCHED(2), \
+        PIDCOMM_UNPREFETCHED(3)                                                \
+  }
   if constexpr (Bytewise)
-    return {{{PIDCOMM_EACH_MEMBERS(false)}, {PIDCOMM_EACH_MEMBERS(true)}}, accumulate_rows<T, Op>};
-  return {{{}, {PIDCOMM_EACH_MEMBERS(true)}}, accumulate_rows<T, Op>};
+    return {{{PIDCOMM_EACH_MEMBERS(false)}, {PIDCOMM_EACH_MEMBERS(true)}},
+            {PIDCOMM_EACH_UNPREFETCHED},
+            accumulate_rows<T, Op>};
+  return {
+      {{}, {PIDCOMM_EACH_MEMBERS(true)}}, {{}, PIDCOMM_EACH_UNPREFETCHED}, accumulate_rows<T, Op>};
+#undef PIDCOMM_EACH_UNPREFETCHED
+#undef PIDCOMM_UNPREFETCHED
 #undef PIDCOMM_EACH_MEMBERS
 }
 template <class T, int Op, bool Bytewise>

@@ -96,12 +96,40 @@ void list_stores(VisitStores &stores, const SweepCall &call, const Store &store,
     }
 }
 
+/// Whether the visits of a step are without prefetches.
+bool is_unprefetched(const SweepCall &call, Step step, uint32_t blocks) {
+  return call.tuning.prefetches == 0 && call.in_count * step.count >= kUnprefetchedLines &&
+         call.in_count / blocks >= kUnprefetchedMembers &&
+         call.accumulator->accumulate_unprefetched[call.load_transposes][0] != nullptr;
+}
+
+/// Does what accumulate_step does, without prefetches.
+void accumulate_unprefetched_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
+  constexpr auto &kMembers = Accumulator::kMembers;
+  const auto &accumulate = call.accumulator->accumulate_unprefetched[call.load_transposes];
+  UnprefetchedVisit visit = {call.items, call.item_count, 0, blocks, 0, step, false};
+  const uint32_t all = call.in_count / blocks;
+  for (uint32_t member = 0; member < all;) {
+    uint32_t k = sizeof(kMembers) / sizeof(kMembers[0]) - 1;
+    while (kMembers[k] > call.tuning.members || kMembers[k] > all - member) --k;
+    visit.members = kMembers[k];
+    for (uint32_t block = 0; block < blocks; ++block) {
+      visit.stream = member * blocks + block;
+      accumulate[k](bytes_of(sums + block * step.count), visit);
+    }
+    visit.adds = true;
+    member += kMembers[k];
+  }
+}
+
 /// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks
 /// + j] ..., evaluated left to right. Word w of block j of item i is line i * kItemBufferLines + j
 /// * step.count + w. If `store` is not null, the function also stores the lines of `store` to all
 /// streams of every item, between its loads.
 void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks,
                      const Store *store) {
+  if (store == nullptr && is_unprefetched(call, step, blocks))
+    return accumulate_unprefetched_step(call, step, sums, blocks);
   const uint32_t members = members_at_a_time(call, blocks),
                  tuned_words = call.tuning.ahead / (members * call.item_count),
                  words_of_call = call.in_count / members * call.words,

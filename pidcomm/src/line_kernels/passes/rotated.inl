@@ -95,7 +95,7 @@ void pass_reduce_rotated(const SweepCall &call) {
           transpose_lines(lines_of(call, i), step.count);
         put_everywhere(call, step);
       },
-      kReduceStepWords);
+      call.tuning.step_words);
 }
 
 /// Like pass_reduce_lanes, stores the lines of one step while it loads the lines of the next step.
