@@ -74,8 +74,8 @@ class Choice:
 
 
 def others_of(pass_: str, key: str, best: dict[str, int]) -> list[dict[str, int]]:
-    """Return the values of a pass to try in place of the best ones so far. They differ in `key`; for
-    reductions without prefetches, also in step_words.
+    """Return the values of a pass to try in place of the best ones so far. They differ in `key`;
+    for reductions without prefetches, also in step_words.
     """
     if key == "prefetches":
         if not pass_.startswith("reduce") or pass_ == "reduce_lanes":
@@ -162,10 +162,10 @@ class _Search:
 def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterator[Choice | str]:
     """Search better values for passes, and use them from now on in this process.
 
-    Changes one key at a time (see others_of), and keeps the value if the cases of the pass are on average 3%
-    faster twice, and no case is 3% slower. Yields the name of each pass when its search begins,
-    then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the MRAM of the set
-    and needs 1024 PEs. Raises Error if a result is wrong.
+    Changes one key at a time (see others_of), and keeps the value if the cases of the pass are on
+    average 3% faster twice, and no case is 3% slower. Yields the name of each pass when its search
+    begins, then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the MRAM of
+    the set and needs 1024 PEs. Raises Error if a result is wrong.
     """
     end = monotonic() + seconds
     for pass_ in passes:
