@@ -260,9 +260,9 @@ struct SweepCall {
   uint32_t item_count;
   uint32_t in_count, out_count;  // numbers of input streams and output streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
-  uint32_t rank_members = 1;     // number of group members with input streams in one rank; with
-                              // prefetches, a reduction loads at most tuning.members of them side
-                              // by side
+  /// Number of group members with input streams in one rank. With prefetches, a reduction loads at
+  /// most this number side by side.
+  uint32_t rank_members = 1;
   uint32_t words;
   uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps
                                       // start at a line boundary of host rows
