@@ -105,20 +105,19 @@ bool is_unprefetched(const SweepCall &call, Step step, uint32_t blocks) {
 
 /// Does what accumulate_step does, without prefetches.
 void accumulate_unprefetched_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
-  constexpr auto &kMembers = Accumulator::kMembers;
   const auto &accumulate = call.accumulator->accumulate_unprefetched[call.load_transposes];
   UnprefetchedVisit visit = {call.items, call.item_count, 0, blocks, 0, step, false};
   const uint32_t all = call.in_count / blocks;
   for (uint32_t member = 0; member < all;) {
-    uint32_t k = sizeof(kMembers) / sizeof(kMembers[0]) - 1;
-    while (kMembers[k] > call.tuning.members || kMembers[k] > all - member) --k;
-    visit.members = kMembers[k];
+    uint32_t k = Accumulator::kFunctions - 2;
+    while (1u << k > call.tuning.members || 1u << k > all - member) --k;
+    visit.members = 1u << k;  // Accumulator::kMembers[k]
     for (uint32_t block = 0; block < blocks; ++block) {
       visit.stream = member * blocks + block;
       accumulate[k](bytes_of(sums + block * step.count), visit);
     }
     visit.adds = true;
-    member += kMembers[k];
+    member += visit.members;
   }
 }
 
