@@ -83,12 +83,12 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     few, many = (limits("pes", "reduce_scatter", shape=shape)[0] for shape in ("8x8", "32x32"))
     text = "reduce_scatter reaches {}% with 64 PEs and {}% with 1024 PEs"
     yield PERFORMANCE, text, f"{few:.0f}", f"{many:.0f}"
-    lost = median(
+    apart = median(
         limits("isas", name, isa="avx512bw")[0] - limits("isas", name, isa="avx2")[0]
         for name in COLLECTIVES
     )
     text = "In the median of the collectives, `limit%` of AVX2 and AVX-512BW differ by {} points"
-    yield PERFORMANCE, text, f"{abs(lost):.1f}"
+    yield PERFORMANCE, text, f"{abs(apart):.1f}"
     [small] = rows("sizes", collective="alltoall", bytes_per_pe=8 << 10)
     text = "a call takes about {} us in addition to the pass over memory: alltoall takes {} us and"
     text += " reaches {}% of the limit"

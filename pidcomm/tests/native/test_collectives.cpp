@@ -248,7 +248,8 @@ TEST(Tile_PrefetchesMostLinesBeforeItLoadsThem) {
   check({63, 4}, "10", 63 * 128);   // a section of 32 entangled groups
 }
 
-/// Only the last step of each of the four blocks of 3 * 32 + 4 words has fewer than 512 lines.
+/// A step loads 32 streams. Only the last step of the blocks of 100 words, with 4 words, loads
+/// fewer than 512 lines.
 TEST(ReductionsWithoutPrefetches_PrefetchOnlyInShortSteps) {
   const ReductionsPrefetch none(0);
   machine::power_up(1);

@@ -175,7 +175,7 @@ def a_host_that_does_not_call_is_recorded() -> None:
         looking.join()
         record = found[0]
         assert (record.call, record.mask, record.bytes) == (2, "101", 192), record
-        assert record.shape == "8x2x3, host 0"
+        assert (record.shape, record.awaited_hosts) == ("8x2x3, host 0", 1)
         assert record.file == __file__
         flag.unlink()
         flag.parent.rmdir()

@@ -220,7 +220,7 @@ template <class T, int Op, bool Transposes, int Items, int Members>
       };
       Line result = next(0);
       if (adds) result = combine_lines<T, Op>(sum[i * kItemBufferLines], result);
-      if constexpr (Members > 1) {
+      if constexpr (Members > 1) {  // else gcc warns that the pragma has no effect
 #pragma GCC unroll 8
         for (int m = 1; m < Members; ++m) result = combine_lines<T, Op>(result, next(m));
       } else {
