@@ -11,6 +11,11 @@ namespace {
 /// Lines that stay in the second-level cache.
 constexpr uint32_t kCachedLines = 12288;
 
+/// The largest number of lines of the sums of a batch (see RowPass::accumulate). More lines take
+/// more time: sums, rows and loaded lines share the caches of a CPU.
+constexpr uint32_t kSumLines = 1024;
+static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
+
 /// Input streams of a unit. The bandwidth of the memory is lower if a thread visits more streams at
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
@@ -68,6 +73,17 @@ bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   for (const SectionTables::LineSources &sources : targets)
     other_instructions += 3 * merge_sources_of(sources).size();
   return tile_instructions < other_instructions;
+}
+
+/// Returns how the rows of a stream in a RowTable differ, from its 8 entries.
+LaneRows lane_rows_of(const uint32_t *entries) {
+  const uint32_t *const end = entries + kLanes;
+  const uint32_t row = entries[0] & ~kFirstOfRow;
+  if (entries[0] != kNoRow && std::count(entries + 1, end, row) == kLanes - 1)
+    return LaneRows::same;
+  for (const uint32_t *entry = entries; entry != end; ++entry)
+    if (*entry >= kFirstOfRow || std::find(entries, entry, *entry) != entry) return LaneRows::mixed;
+  return LaneRows::distinct;
 }
 
 /// Appends units to the lists of a MergeTable.
@@ -241,18 +257,25 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, members = split_.section.group_pes,
                  pes = split_.section_pes();
   const bool has_row_per_pe = plan.in.per_member;  // else per group
-  const bool has_sums = split_.member_sections() > 1;
+  const uint32_t in_streams = in_blocks_ * egs, sections = split_.member_sections();
+  const bool has_sums = sections > 1;
   const bool has_long_steps =
-      (has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_blocks_ * egs <= kLongStepStreams;
+      sections >= kUnprefetchedMembers ||
+      ((has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_streams <= kLongStepStreams);
+  const uint32_t step_words = has_long_steps ? kRowStepWords : kStripWords;
+  const uint32_t batches = (in_streams - 1) / (kSumLines / step_words) + 1;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
-  row_in_.assign(uint64_t{in_blocks_} * egs * kLanes, kNoRow);
+  row_in_.assign(uint64_t{in_streams} * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
+  row_lanes_.resize(in_streams);
   rows_ = {row_in_.data(),
+           row_lanes_.data(),
            row_out_.data(),
-           in_blocks_ * egs,
+           in_streams,
            egs,
            has_row_per_pe ? pes : split_.section.groups,
-           has_long_steps ? kRowStepWords : kStripWords};
+           step_words,
+           has_sums ? (in_streams + batches - 1) / batches : 0};
   std::vector<bool> is_used(rows_.rows, false);
   for (uint32_t block = 0; block < in_blocks_; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
@@ -261,16 +284,18 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
       is_used[row] = true;
     }
   }
+  for (std::size_t stream = 0; stream < row_lanes_.size(); ++stream)
+    row_lanes_[stream] = lane_rows_of(&row_in_[stream * kLanes]);
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
   const uint64_t row_lines = rows_.step_words / kStepWords,
-                 sums = has_sums ? uint64_t{rows_.in_streams} * rows_.step_words : 0;
+                 sums = uint64_t{rows_.batch_streams} * rows_.step_words;
   buffer_bytes_ = (rows_.rows * row_lines + sums) * kLineBytes;
 }
 
 std::size_t SectionTables::bytes() const {
   const auto bytes_of = [](const auto &table) { return table.size() * sizeof table[0]; };
   return bytes_of(lists_.units) + bytes_of(lists_.streams) + bytes_of(lists_.targets) +
-         bytes_of(lists_.sources) + bytes_of(row_in_) + bytes_of(row_out_);
+         bytes_of(lists_.sources) + bytes_of(row_in_) + bytes_of(row_lanes_) + bytes_of(row_out_);
 }
 
 }  // namespace pidcomm

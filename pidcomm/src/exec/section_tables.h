@@ -67,6 +67,7 @@ class SectionTables {
   MergeTable merge_{};
 
   std::vector<uint32_t> row_in_, row_out_;
+  std::vector<LaneRows> row_lanes_;
   RowTable rows_{};
 };
 

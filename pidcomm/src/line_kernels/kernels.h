@@ -109,25 +109,35 @@ struct MergeTable {
                          // then there is one unit
 };
 
+/// How the rows of the 8 lanes of a stream differ. Streams that are not `mixed` need no conditions.
+enum class LaneRows : uint8_t {
+  mixed,
+  same,      // all lanes have one row
+  distinct,  // there are 8 rows, and no lane is the first PE of its row
+};
+
 /// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set
 /// has several sections, a call has one item. An entry is the number of a row, or kNoRow;
 /// kFirstOfRow is set for the first PE of a row.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
 struct RowTable {
-  const uint32_t *in;   // [input stream in the section][lane]
-  const uint32_t *out;  // [entangled group of the section][lane]
-  uint32_t in_streams;  // of a section
-  uint32_t egs;         // entangled groups of a section
-  uint32_t rows;        // number of rows
-  uint32_t step_words;  // kStripWords or kRowStepWords
+  const uint32_t *in;        // [input stream in the section][lane]
+  const LaneRows *in_lanes;  // [input stream in the section]
+  const uint32_t *out;       // [entangled group of the section][lane]
+  uint32_t in_streams;       // of a section
+  uint32_t egs;              // entangled groups of a section
+  uint32_t rows;             // number of rows
+  uint32_t step_words;       // kStripWords or kRowStepWords
+  uint32_t batch_streams;    // see RowPass::accumulate; 0 if a set has one section
 };
 
 /// Words of a stream that merge and reduce_rows visit before the next stream.
 inline constexpr uint32_t kStripWords = 2 * kStepWords;
 
-/// Words of a step of the passes for rows if they load from several sections or store to host rows,
-/// and have at most kLongStepStreams input streams. Shorter steps take more time, and so do steps
-/// whose lines do not stay in the caches.
+/// Words of a long step of the passes for rows. A step is long if the pass loads from at least
+/// kUnprefetchedMembers sections. It is also long if the pass has at most kLongStepStreams input
+/// streams, and loads from several sections or stores to host rows. In these cases, shorter steps
+/// take more time; in others, the lines of long steps do not stay in the caches.
 inline constexpr uint32_t kRowStepWords = 64, kLongStepStreams = 64;
 
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are
@@ -173,9 +183,9 @@ struct UnprefetchedVisit {
   bool adds;  // as in Visit
 };
 
-/// A step has visits without prefetches if it loads at least this number of lines of each item, for
-/// at least this number of group members. Shorter steps take more time, because no load is in
-/// flight between two steps.
+/// A batch of a step has visits without prefetches if it loads at least this number of lines of
+/// each item, for at least this number of group members. Shorter steps take more time, because no
+/// load is in flight between two steps.
 inline constexpr uint32_t kUnprefetchedLines = 512, kUnprefetchedMembers = 4;
 
 /// The functions that load and accumulate, for an element type and operator.
@@ -198,12 +208,12 @@ struct Accumulator {
   /// and for transposes of byte-wise operators.
   void (*accumulate_unprefetched[2][kFunctions - 1])(std::byte *sums,
                                                      const UnprefetchedVisit &visit);
-  /// Combines `words` lines into rows: the words of lane l into row row_of[l] (see RowTable). Words
-  /// 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry has kFirstOfRow
-  /// replaces the contents of its row. transposes: the lines are in MRAM; else they are contiguous
-  /// and in host order.
+  /// Combines `words` lines into rows: the words of lane l into row row_of[l] (see RowTable;
+  /// `lanes` is the entry of in_lanes). Words 8 t to 8 t + 7 of a row are line t * row_count + row.
+  /// A lane whose entry has kFirstOfRow replaces the contents of its row. transposes: the lines are
+  /// in MRAM; else they are contiguous and in host order.
   void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const uint32_t *row_of,
-                          const std::byte *from, uint32_t words, bool transposes);
+                          LaneRows lanes, const std::byte *from, uint32_t words, bool transposes);
 };
 
 /// The functions that combine lines, for an element type and operator.
@@ -284,7 +294,7 @@ struct SweepCall {
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   /// merge, if buffered: strip_words lines for every input stream. reduce_rows and
   /// reduce_rows_to_host: the rows, then, if a set has several sections, step_words lines for every
-  /// input stream of a section.
+  /// stream of a batch.
   std::byte *section_buffer;
 };
 

@@ -233,7 +233,7 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
 /// Long blocks, because only long steps of a reduction load without prefetches.
 TEST(FloatReductions_HaveTheDocumentedOrderWithAndWithoutPrefetches) {
   Grid grid("float order with and without prefetches");
-  for (const Axes &axis_len : {Axes{8, 16}, Axes{8, 21}, Axes{4, 4, 8}}) {
+  for (const Axes &axis_len : {Axes{8, 16}, Axes{8, 21}, Axes{4, 4, 8}, Axes{3, 64}}) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);

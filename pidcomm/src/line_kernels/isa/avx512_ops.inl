@@ -37,12 +37,21 @@ struct Avx512Ops {
     b = line(_mm512_mask_shuffle_epi8(reg(b), ~high_lanes<Bit>(), old_a, control));
   }
 
+  /// Shuffles with two inputs and a separate output take fewer instructions than those that
+  /// overwrite an input (permutex2var, or Bit 1), because these also take a copy of the input.
   template <int Bit>
   static void butterfly_words(Line &a, Line &b) {
-    const __m512i first = words_of_pair<Bit>(0), second = words_of_pair<Bit>(1 << Bit);
-    const __m512i old_a = reg(a);
-    a = line(_mm512_permutex2var_epi64(old_a, first, reg(b)));
-    b = line(_mm512_permutex2var_epi64(old_a, second, reg(b)));
+    const __m512i old_a = reg(a), old_b = reg(b);
+    if constexpr (Bit == 0) {
+      a = line(_mm512_unpacklo_epi64(old_a, old_b));
+      b = line(_mm512_unpackhi_epi64(old_a, old_b));
+    } else if constexpr (Bit == 1) {
+      a = line(_mm512_mask_permutex_epi64(old_a, 0xCC, old_b, 0x44));
+      b = line(_mm512_mask_permutex_epi64(old_b, 0x33, old_a, 0xEE));
+    } else {
+      a = line(_mm512_shuffle_i64x2(old_a, old_b, 0x44));
+      b = line(_mm512_shuffle_i64x2(old_a, old_b, 0xEE));
+    }
   }
 
   /// Needs one shuffle; butterfly_words needs two.
@@ -97,16 +106,6 @@ struct Avx512Ops {
   }
 
  private:
-  /// Indices for a butterfly's result: word i comes from a (indices 0 .. 7) if i lacks bit Bit,
-  /// else from b (indices 8 .. 15). In the index, bit Bit of i is replaced by `bit`.
-  template <int Bit>
-  static __m512i words_of_pair(int bit) {
-    const auto from = [bit](int i) {
-      return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3));
-    };
-    return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6),
-                             from(7));
-  }
   /// A mask with one bit per byte of a line: selects the bytes of the lanes in whose number bit Bit
   /// is set.
   template <int Bit>

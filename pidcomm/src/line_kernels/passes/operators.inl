@@ -328,58 +328,87 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
   __builtin_memcpy(into + i, &a, bytes - i);
 }
 
-/// Loads up to 8 lines, and makes line l the words of lane l. transposes: as for accumulate_rows.
-[[gnu::always_inline]] inline void load_lanes(Line *tile, const std::byte *from, uint32_t words,
-                                              bool transposes) {
-  const auto line = [&](uint32_t w) {
-    return transposes ? Isa::transpose(Isa::load_line(line_at(from, w)))
-                      : reinterpret_cast<const Line *>(from)[w];
-  };
-  for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = w < words ? line(w) : kZeroLine;
+/// Loads 8 lines, and makes line l the words of lane l. transposes: as for accumulate_rows.
+[[gnu::always_inline]] inline void load_lanes(Line *tile, const std::byte *from, bool transposes) {
+  if (transposes)
+    for (uint32_t w = 0; w < kStepWords; ++w)
+      tile[w] = Isa::transpose(Isa::load_line(line_at(from, w)));
+  else
+    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = reinterpret_cast<const Line *>(from)[w];
   transpose_tile<7, HostOrder>(tile);
 }
-[[gnu::noinline]] void call_load_lanes(Line *tile, const std::byte *from, uint32_t words,
-                                       bool transposes) {
-  load_lanes(tile, from, words, transposes);
+[[gnu::noinline]] void call_load_lanes(Line *tile, const std::byte *from, bool transposes) {
+  load_lanes(tile, from, transposes);
+}
+
+/// Copies fewer than 8 lines to 8 contiguous lines in host order; the rest becomes 0.
+[[gnu::noinline]] void pad_lines(Line *lines, const std::byte *from, uint32_t words,
+                                 bool transposes) {
+  for (uint32_t w = 0; w < kStepWords; ++w)
+    lines[w] = w >= words   ? kZeroLine
+               : transposes ? Isa::transpose(Isa::load_line(line_at(from, w)))
+                            : reinterpret_cast<const Line *>(from)[w];
+}
+
+/// Combines 8 words of 8 lanes with rows. Lanes of one row that follow each other are combined in a
+/// register: if each lane added to the row in memory, it would wait for the store of the lane
+/// before it.
+template <class T, int Op, bool IsUnrolled>
+[[gnu::always_inline]] inline void combine_mixed_lanes(Line *rows, const uint32_t *row_of,
+                                                       const Line *tile) {
+  uint32_t sum_row = kNoRow;
+  Line sum = kZeroLine;
+  const auto combine_lane = [&](uint32_t lane) __attribute__((always_inline)) {
+    if (row_of[lane] == kNoRow) return;
+    const uint32_t lane_row = row_of[lane] & ~kFirstOfRow;
+    if (lane_row == sum_row) {
+      sum = combine_lines<T, Op>(sum, tile[lane]);
+      return;
+    }
+    if (sum_row != kNoRow) rows[sum_row] = sum;
+    sum_row = lane_row;
+    sum = (row_of[lane] & kFirstOfRow) != 0 ? tile[lane]
+                                            : combine_lines<T, Op>(rows[lane_row], tile[lane]);
+  };
+  if constexpr (IsUnrolled) {
+#pragma GCC unroll 8
+    for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+  } else {
+#pragma GCC unroll 0
+    for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+  }
+  if (sum_row != kNoRow) rows[sum_row] = sum;
 }
 
 /// See Accumulator::accumulate_rows.
 template <class T, int Op>
-void accumulate_rows(std::byte *rows, uint32_t row_count, const uint32_t *row_of,
-                     const std::byte *from, uint32_t words, bool transposes) {
+void accumulate_rows(std::byte *first_row, uint32_t row_count, const uint32_t *row_of,
+                     LaneRows lanes, const std::byte *from, uint32_t words, bool transposes) {
   // If a line is one register, the unrolled loop keeps the tile in registers.
   constexpr bool kIsUnrolled = Line::kParts == 1 && !__is_class(T);
-  for (uint32_t first = 0; first < words; first += kStepWords) {
-    const std::byte *const lines = from + first * (transposes ? kLineStride : sizeof(Line));
-    Line tile[kMaxTileLines];
-    (kIsUnrolled ? load_lanes : call_load_lanes)(tile, lines, words - first, transposes);
-    // Lanes of one row that follow each other are combined in a register: if each lane added to the
-    // row in memory, it would wait for the store of the lane before it.
-    uint32_t sum_row = kNoRow;
-    Line sum = kZeroLine;
-    const auto row = [&](uint32_t number) {
-      return reinterpret_cast<Line *>(rows) + (first / kStepWords * row_count + number);
-    };
-    const auto combine_lane = [&](uint32_t lane) __attribute__((always_inline)) {
-      if (row_of[lane] == kNoRow) return;
-      const uint32_t lane_row = row_of[lane] & ~kFirstOfRow;
-      if (lane_row == sum_row) {
-        sum = combine_lines<T, Op>(sum, tile[lane]);
-        return;
-      }
-      if (sum_row != kNoRow) *row(sum_row) = sum;
-      sum_row = lane_row;
-      sum = (row_of[lane] & kFirstOfRow) != 0 ? tile[lane]
-                                              : combine_lines<T, Op>(*row(lane_row), tile[lane]);
-    };
-    if constexpr (kIsUnrolled) {
+  Line *rows = reinterpret_cast<Line *>(first_row);
+  const std::size_t tile_bytes = kStepWords * (transposes ? kLineStride : sizeof(Line));
+  for (; words != 0; from += tile_bytes, rows += row_count) {
+    Line padded[kStepWords], tile[kMaxTileLines];
+    const bool is_part = words < kStepWords;
+    if (is_part) pad_lines(padded, from, words, transposes);
+    (kIsUnrolled ? load_lanes : call_load_lanes)(tile, is_part ? bytes_of(padded) : from,
+                                                 transposes && !is_part);
+    words -= is_part ? words : kStepWords;
+    if (kIsUnrolled && lanes == LaneRows::same) {
+      Line *const row = rows + (row_of[0] & ~kFirstOfRow);
+      Line sum = tile[0];
+      if ((row_of[0] & kFirstOfRow) == 0) sum = combine_lines<T, Op>(*row, sum);
 #pragma GCC unroll 8
-      for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+      for (uint32_t lane = 1; lane < kLanes; ++lane) sum = combine_lines<T, Op>(sum, tile[lane]);
+      *row = sum;
+    } else if (kIsUnrolled && lanes == LaneRows::distinct) {
+#pragma GCC unroll 8
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        rows[row_of[lane]] = combine_lines<T, Op>(rows[row_of[lane]], tile[lane]);
     } else {
-#pragma GCC unroll 0
-      for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+      combine_mixed_lanes<T, Op, kIsUnrolled>(rows, row_of, tile);
     }
-    if (sum_row != kNoRow) *row(sum_row) = sum;
   }
 }
 

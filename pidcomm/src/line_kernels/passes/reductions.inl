@@ -9,38 +9,61 @@ void transpose_lines(Line *lines, uint32_t count) {
   for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
 }
 
+/// Returns the number of group members of an item with `blocks` blocks.
+uint32_t members_of(const SweepCall &call, uint32_t blocks) { return call.in_count / blocks; }
+
 /// Returns the number of group members that a reduction loads side by side.
 uint32_t members_at_a_time(const SweepCall &call, uint32_t blocks) {
   uint32_t count =
       call.tuning.members < call.rank_members ? call.tuning.members : call.rank_members;
-  while (call.in_count / blocks % count != 0) --count;
+  while (members_of(call, blocks) % count != 0) --count;
   return count;
 }
 
+/// A batch of the blocks of an item: `size` blocks from `first` on, or all that remain.
+struct BlockBatch {
+  uint32_t blocks, size, first = 0;
+
+  uint32_t count() const { return size < blocks - first ? size : blocks - first; }
+};
+BlockBatch one_batch(uint32_t blocks) { return {blocks, blocks}; }
+
 /// Goes through the visits of a reduction in their order. In a visit, the pass loads the streams of
 /// `members` group members for one block side by side, for the words of a step. The visits of the
-/// other blocks follow, then those of the other members, then those of the next step.
+/// other blocks of the batch follow, then those of the other members, then those of the next batch,
+/// then those of the next step.
 struct VisitCursor {
   const SweepCall &call;
-  uint32_t blocks, members;
+  BlockBatch batch;
+  uint32_t members;
   Step step;
-  uint32_t block = 0, member = 0;
+  uint32_t block = batch.first, member = 0;
 
-  uint32_t visits_of_step() const { return call.in_count / members; }
-  void advance() {
-    if (++block < blocks) return;
-    block = 0;
-    member += members;
-    if (member * blocks < call.in_count) return;
-    member = 0;
-    step.word += step.count;
+  uint32_t visits_of_batch() const {
+    return members_of(call, batch.blocks) / members * batch.count();
   }
-  /// Goes from the first visit of a step to a later visit.
+  void advance() {
+    if (++block < batch.first + batch.count()) return;
+    block = batch.first;
+    member += members;
+    if (member == members_of(call, batch.blocks)) next_batch();
+  }
+  /// Goes from the first visit of a batch to a later visit.
   void skip(uint32_t count) {
-    const uint32_t of_step = count % visits_of_step();
-    step.word += count / visits_of_step() * step.count;
-    member = of_step / blocks * members;
-    block = of_step % blocks;
+    for (; count >= visits_of_batch(); next_batch()) count -= visits_of_batch();
+    member = count / batch.count() * members;
+    block = batch.first + count % batch.count();
+  }
+
+ private:
+  void next_batch() {
+    member = 0;
+    batch.first += batch.count();
+    if (batch.first == batch.blocks) {
+      batch.first = 0;
+      step.word += step.count;
+    }
+    block = batch.first;
   }
 };
 
@@ -53,7 +76,7 @@ void move_to(VisitLines &lines, const VisitCursor &visit, const SweepItem *items
   const std::byte **first = lines.first;
   for (uint32_t i = 0; i < visit.call.item_count; ++i)
     for (uint32_t m = 0; m < visit.members; ++m)
-      *first++ = line_at(items[i].in[(visit.member + m) * visit.blocks + visit.block], word);
+      *first++ = line_at(items[i].in[(visit.member + m) * visit.batch.blocks + visit.block], word);
 }
 
 /// Points to the lines of a visit to prefetch. If the visit is at word `end` or later, these are
@@ -82,7 +105,7 @@ const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t it
          version * store.step.count;
 }
 
-/// Lists what a pass stores in visit `index` of a step.
+/// Lists what a pass stores in visit `index` of `visits` visits.
 void list_stores(VisitStores &stores, const SweepCall &call, const Store &store, uint32_t index,
                  uint32_t visits) {
   stores.count = 0;
@@ -96,46 +119,72 @@ void list_stores(VisitStores &stores, const SweepCall &call, const Store &store,
     }
 }
 
-/// Whether the visits of a step are without prefetches.
-bool is_unprefetched(const SweepCall &call, Step step, uint32_t blocks) {
-  return call.tuning.prefetches == 0 && call.in_count * step.count >= kUnprefetchedLines &&
-         call.in_count / blocks >= kUnprefetchedMembers &&
+/// Whether the visits of a batch are without prefetches.
+bool is_unprefetched(const SweepCall &call, Step step, const BlockBatch &batch) {
+  const uint32_t members = members_of(call, batch.blocks);
+  return call.tuning.prefetches == 0 && members >= kUnprefetchedMembers &&
+         members * batch.count() * step.count >= kUnprefetchedLines &&
          call.accumulator->accumulate_unprefetched[call.load_transposes][0] != nullptr;
 }
 
 /// Does what accumulate_step does, without prefetches.
-void accumulate_unprefetched_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
+void accumulate_unprefetched_step(const SweepCall &call, Step step, Line *sums,
+                                  const BlockBatch &batch) {
   const auto &accumulate = call.accumulator->accumulate_unprefetched[call.load_transposes];
-  UnprefetchedVisit visit = {call.items, call.item_count, 0, blocks, 0, step, false};
-  const uint32_t all = call.in_count / blocks;
-  for (uint32_t member = 0; member < all;) {
+  UnprefetchedVisit visit = {call.items, call.item_count, 0, batch.blocks, 0, step, false};
+  const uint32_t members = members_of(call, batch.blocks);
+  for (uint32_t member = 0; member < members;) {
     uint32_t k = Accumulator::kFunctions - 2;
-    while (1u << k > call.tuning.members || 1u << k > all - member) --k;
+    while (1u << k > call.tuning.members || 1u << k > members - member) --k;
     visit.members = 1u << k;  // Accumulator::kMembers[k]
-    for (uint32_t block = 0; block < blocks; ++block) {
-      visit.stream = member * blocks + block;
-      accumulate[k](bytes_of(sums + block * step.count), visit);
+    for (uint32_t n = 0; n < batch.count(); ++n) {
+      visit.stream = member * batch.blocks + batch.first + n;
+      accumulate[k](bytes_of(sums + n * step.count), visit);
     }
     visit.adds = true;
     member += visit.members;
   }
 }
 
-/// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks
-/// + j] ..., evaluated left to right. Word w of block j of item i is line i * kItemBufferLines + j
-/// * step.count + w. If `store` is not null, the function also stores the lines of `store` to all
-/// streams of every item, between its loads.
-void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks,
+/// Does what accumulate_step does for items with one input stream, without `store`. Visits the two
+/// banks of a pair, which are often two items, word by word.
+void load_step(const SweepCall &call, Step step, Line *sums) {
+  const uint32_t tuned_words = call.tuning.ahead / call.item_count,
+                 ahead_words = tuned_words < call.prefetch_end ? tuned_words : call.prefetch_end;
+  each_part(step, [&](Step part) {
+    VisitCursor cursor = {call, one_batch(1), 1, part};
+    VisitLines now, later;
+    move_to(now, cursor, call.items, part.word, call.words);
+    cursor.step.word += ahead_words;
+    move_to_later(later, cursor, call.prefetch_end);
+    const VisitLines &ahead = later.words == part.count ? later : now;
+    Line *lines = sums + (part.word - step.word);
+    for (uint32_t w = 0; w < part.count; ++w, ++lines)
+      for (uint32_t i = 0; i < call.item_count; ++i) {
+        prefetch(call, line_at(ahead.first[i], w));
+        lines[i * kItemBufferLines] =
+            reordered(Isa::load_line(line_at(now.first[i], w)), call.load_transposes);
+      }
+  });
+}
+
+/// Computes for every item and every block j of a batch, from left to right,
+///   sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ...
+/// Word w of block j of item i is line i * kItemBufferLines + (j - first) * step.count + w. If
+/// `store` is not null, all blocks are one batch, and the function also stores the lines of `store`
+/// to all streams of every item, between its loads.
+void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBatch &batch,
                      const Store *store) {
-  if (store == nullptr && is_unprefetched(call, step, blocks))
-    return accumulate_unprefetched_step(call, step, sums, blocks);
-  const uint32_t members = members_at_a_time(call, blocks),
+  if (store == nullptr && call.in_count == 1) return load_step(call, step, sums);
+  if (store == nullptr && is_unprefetched(call, step, batch))
+    return accumulate_unprefetched_step(call, step, sums, batch);
+  const uint32_t members = members_at_a_time(call, batch.blocks),
                  tuned_words = call.tuning.ahead / (members * call.item_count),
                  words_of_call = call.in_count / members * call.words,
                  ahead_words = tuned_words < words_of_call ? tuned_words : words_of_call;
   const auto accumulate =
       call.accumulator->accumulate[call.load_transposes][Accumulator::index_of(members)];
-  VisitCursor cursor = {call, blocks, members, step}, later = cursor;
+  VisitCursor cursor = {call, batch, members, step}, later = cursor;
   later.skip(ahead_words / step.count);
   // The first word after the steps of this call, if all have step.count words.
   const uint32_t end =
@@ -144,13 +193,13 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t bloc
   move_to_later(later_lines[0], later, end);
   VisitStores stores;
   stores.words = 0;
-  const uint32_t visits = cursor.visits_of_step();
+  const uint32_t visits = cursor.visits_of_batch();
   for (uint32_t index = 0; index < visits; ++index, cursor.advance()) {
     later.advance();
     move_to_later(later_lines[(index + 1) % 2], later, end);
     move_to(now, cursor, call.items, cursor.step.word, call.words);
     if (store != nullptr) list_stores(stores, call, *store, index, visits);
-    accumulate(bytes_of(sums + cursor.block * step.count),
+    accumulate(bytes_of(sums + (cursor.block - batch.first) * step.count),
                {&now,
                 {&later_lines[index % 2], &later_lines[(index + 1) % 2]},
                 &stores,
@@ -188,7 +237,7 @@ void pass_reduce_blocks(const SweepCall &call) {
   each_step(
       call,
       [&](Step step) {
-        accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
+        accumulate_step(call, step, lines_of(call, 0), one_batch(blocks), nullptr);
         for (uint32_t item = 0; item < call.item_count; ++item) {
           Line *const sums = lines_of(call, item);
           if (blocks > 1)
@@ -246,7 +295,7 @@ void pass_reduce_lanes(const SweepCall &call) {
       call,
       [&](Step step) {
         Line *const sums = buffers[next_buffer++ % 2];
-        accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
+        accumulate_step(call, step, sums, one_batch(1), store.lines == nullptr ? nullptr : &store);
         for (uint32_t i = 0; i < call.item_count; ++i)
           each_part(step, [&](Step part) {
             Line *const lines = sums + i * kItemBufferLines + (part.word - step.word);
@@ -306,7 +355,7 @@ void pass_reduce_to_host(const SweepCall &call) {
   each_step(
       call,
       [&](Step step) {
-        accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
+        accumulate_step(call, step, lines_of(call, 0), one_batch(1), nullptr);
         for (uint32_t i = 0; i < call.item_count; ++i)
           each_part(step, [&](Step part) {
             Line *const lines = lines_of(call, i) + (part.word - step.word);

@@ -69,7 +69,7 @@ void pass_replicate_rotated(const SweepCall &call) {
 /// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots
 /// into the first lines of the buffer.
 void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
-  accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
+  accumulate_step(call, step, lines_of(call, 0), one_batch(rotation.slots()), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
     Line *const sums = lines_of(call, i);
     for (uint32_t slot = 0; slot < rotation.slots(); ++slot) {

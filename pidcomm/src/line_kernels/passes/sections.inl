@@ -291,16 +291,23 @@ class RowPass {
   static uint32_t lines_of_step(Step step) { return (step.count + kStepWords - 1) / kStepWords; }
 
   /// Combines the words of a step from all input streams of an item into the rows. If the set has
-  /// several sections, first combines the sections, line by line.
+  /// several sections, visits the streams of a section in batches: for each batch, combines the
+  /// sections into sums, then adds the sums to the rows.
   void accumulate(const SweepItem &item, Step step) {
     Line *const sums = row(0, table_.step_words / kStepWords);  // after the rows
-    if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
-    for (uint32_t i = 0; i < table_.in_streams; ++i) {
-      const std::byte *const from =
-          has_sums_ ? bytes_of(sums + i * step.count) : line_at(item.in[i], step.word);
-      call_.accumulator->accumulate_rows(call_.section_buffer, table_.rows, table_.in + i * 8, from,
-                                         step.count, !has_sums_);
-      advance();
+    const uint32_t streams = table_.in_streams;
+    BlockBatch batch = {streams, has_sums_ ? table_.batch_streams : streams};
+    for (; batch.first < streams; batch.first += batch.size) {
+      if (has_sums_) accumulate_step(call_, step, sums, batch, nullptr);
+      for (uint32_t n = 0; n < batch.count(); ++n) {
+        const uint32_t i = batch.first + n;
+        const std::byte *const from =
+            has_sums_ ? bytes_of(sums + n * step.count) : line_at(item.in[i], step.word);
+        call_.accumulator->accumulate_rows(call_.section_buffer, table_.rows,
+                                           table_.in + i * kLanes, table_.in_lanes[i], from,
+                                           step.count, !has_sums_);
+        advance();
+      }
     }
   }
 
