@@ -114,7 +114,8 @@ def test_bench_fails_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke("bench", "--quick", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
 
 
-def test_bench_writes_json_alone_to_stdout() -> None:
+@pytest.mark.parametrize("sizes", [("--bytes", "8,64"), ("--sweep", "bytes=8,64")])
+def test_bench_writes_json_alone_to_stdout(sizes: tuple[str, str]) -> None:
     arguments = (
         "--shape",
         "8x8",
@@ -127,7 +128,7 @@ def test_bench_writes_json_alone_to_stdout() -> None:
         "--warmup",
         "3",
     )
-    result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
+    result = run("bench", "alltoall", "reduce", *arguments, *sizes)
     assert result.returncode == 0, result
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(row["collective"], row["bytes_per_pe"]) for row in rows] == [
@@ -137,6 +138,20 @@ def test_bench_writes_json_alone_to_stdout() -> None:
     ]
     assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in rows)
     assert "skipped: mask 10 of 8x8 selects 8 PEs; alltoall needs bytes (8)" in result.stderr
+
+
+def test_bench_over_hosts_measures_every_size() -> None:
+    arguments = "allreduce --shape 8 --mask 1 --technique tile --bytes 64,128 --hosts 2 --iters 1"
+    result = run("bench", *arguments.split(), "--json", "-")
+    assert result.returncode == 0, result
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["bytes_per_pe"] for row in rows] == [64, 128]
+
+
+def test_bench_refuses_sizes_beside_a_sweep_over_sizes() -> None:
+    result = run("bench", "gather", "--bytes", "64", "--sweep", "bytes=8,64")
+    assert result.returncode == 2
+    assert "--bytes 64 does not apply: --sweep bytes gives the sizes" in result.stderr
 
 
 def test_bench_refuses_an_unwritable_file_before_it_measures(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pidcomm.bench.results import Results
 from pidcomm.bench.sweep import Section
 from pidcomm.bench.timing import BASE, Row
 from pidcomm.errors import Error
-from pidcomm.sizes import format_duration, format_shape
+from pidcomm.sizes import format_duration, format_shape, format_size
 
 __all__ = ["Report", "header", "run_facts", "technique_label"]
 
@@ -92,11 +92,13 @@ def show_over_hosts(
         rows = measure_over_hosts([case for case in cases if case.shape == shape], iters, warmup)
         results.json_lines({**asdict(row), **facts} for row in rows)
         link, threads = rows[0].link, rows[0].threads
-        results.text(
-            f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads"
-            f" each; {link}; {rows[0].source}"
-        )
-        results.text(lines.titles(), *(lines.line(row) for row in rows))
+        for size_bytes in dict.fromkeys(row.bytes_per_pe for row in rows):
+            results.text(
+                f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads}"
+                f" threads each; {format_size(size_bytes)} per PE; {link}; {rows[0].source}"
+            )
+            of_size = [row for row in rows if row.bytes_per_pe == size_bytes]
+            results.text(lines.titles(), *(lines.line(row) for row in of_size))
         wrong += sum(row.wrong or 0 for row in rows)
     results.text(f"every element checked: {wrong} wrong", style="red" if wrong else "green")
     return wrong

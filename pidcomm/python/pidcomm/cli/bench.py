@@ -183,9 +183,9 @@ HugepagesOption = Annotated[
     Switch,
     typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM."),
 ]
-SizeOption = Annotated[
+SizesOption = Annotated[
     str | None,
-    typer.Option("--bytes", help=f"Bytes per PE (default: {SIZE}; --quick: {QUICK_SIZE})."),
+    typer.Option("--bytes", help=f"Sizes per PE (default: {SIZE}; --quick: {QUICK_SIZE})."),
 ]
 HostsOption = Annotated[
     int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
@@ -206,7 +206,7 @@ def bench(
     collectives: CollectivesArgument = None,
     shapes: ShapesOption = "32x32",
     masks: MasksOption = "10",
-    size: SizeOption = None,
+    sizes: SizesOption = None,
     dtypes: DtypesOption = "int32",
     op: OpOption = "sum",
     technique: TechniquesOption = TECHNIQUES_COMPARED,
@@ -238,15 +238,18 @@ def bench(
     same round. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
-    if size is None:
-        size = QUICK_SIZE if quick else SIZE
+    if "bytes" in sweeps:
+        refuse(["--bytes"], "--sweep bytes gives the sizes")
+    if sizes is None:
+        sizes = QUICK_SIZE if quick else SIZE
+    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size) for size in sizes.split(",")]
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
     check_op(chosen)
     if hosts is not None:
         refuse(ONLY_ONE_HOST, "--hosts measures int32 sums with default options")
         of_hosts = (hosts, cast("OverlapName", overlap), link)
-        cases = _cases_over_hosts(chosen, shapes, masks, size, technique, *of_hosts)
+        cases = _cases_over_hosts(chosen, shapes, masks, sizes_bytes, technique, *of_hosts)
         with Results(json_target) as results, working(f"{hosts} processes"):
             wrong = show_over_hosts(results, cases, iters, warmup, is_wide=is_wide)
         exit_if_wrong(wrong)
@@ -259,7 +262,6 @@ def bench(
         for name in chosen
     }
     shapes_of_run = parse_shapes(shapes, sweeps.get("pes"))
-    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size)]
     every = {name for names in techniques.values() for name in names}
     if quick:
         most = max(map(prod, shapes_of_run))
@@ -304,7 +306,7 @@ def _cases_over_hosts(
     collectives: Iterable[CollectiveName],
     shapes: str,
     masks: str,
-    size: str,
+    sizes_bytes: Sequence[int],
     technique: str,
     hosts: int,
     overlap: OverlapName,
@@ -316,7 +318,7 @@ def _cases_over_hosts(
         HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, overlap, link)
         for shape in parse_shapes(shapes, None)
         for mask in masks.split(",")
-        for size_bytes in [parse_positive_size(size)]
+        for size_bytes in sizes_bytes
         for name in collectives
         for used in known
         if TECHNIQUES[used].is_for(COLLECTIVES[name])
