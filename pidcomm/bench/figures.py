@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
@@ -13,6 +14,7 @@ COLLECTIVES = (
     *("scatter", "gather", "reduce", "broadcast"),
 )
 REDUCTIONS = ("reduce_scatter", "allreduce", "reduce")
+SHAPES = ("shapes", "shapes_63x40_7x9x16", "shapes_10x100", "shapes_33x31")
 PERFORMANCE = "pidcomm/docs/performance.md"
 DOCUMENT = "pidcomm/docs/collectives.md"
 Rows = Callable[..., list[dict[str, Any]]]
@@ -57,18 +59,21 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     )
     busy = _ends(limits("masks", "alltoall", *REDUCTIONS))
     yield PERFORMANCE, text, *busy, *_ends(limits("masks", "gather"))
+    shares = [
+        [limit for name in SHAPES for limit in limits(name, *collectives)]
+        for collectives in (
+            ("alltoall",),
+            REDUCTIONS,
+            ("allgather", "scatter", "gather", "broadcast"),
+        )
+    ]
+    shapes = {row["shape"] for name in SHAPES for row in rows(name)}
     text = (
-        "On 12x80, 24x40, 60x16 and 3x5x64, alltoall and allreduce reach {} to {}% of the limit,"
-        " reduce_scatter and reduce at least {}%, the others at least {}%"
+        "On {} other shapes, alltoall reaches at least {}% of the limit ({}% in the median),"
+        " reductions {}% ({}%), the others {}% ({}%)"
     )
-    others = limits("shapes", "allgather", "scatter", "gather", "broadcast")
-    yield (
-        PERFORMANCE,
-        text,
-        *_ends(limits("shapes", "alltoall", "allreduce")),
-        _ends(limits("shapes", "reduce_scatter", "reduce"))[0],
-        _ends(others)[0],
-    )
+    numbers = (f"{number:.0f}" for part in shares for number in (min(part), median(part)))
+    yield PERFORMANCE, text, f"{len(shapes)}", *numbers
     spread = max(
         max(limits("sizes", name))
         - min(
@@ -80,9 +85,20 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     )
     text = "`limit%` of each collective is within {} points of the collective's best"
     yield PERFORMANCE, text, f"{spread:.0f}"
-    few, many = (limits("pes", "reduce_scatter", shape=shape)[0] for shape in ("8x8", "32x32"))
-    text = "reduce_scatter reaches {}% with 64 PEs and {}% with 1024 PEs"
-    yield PERFORMANCE, text, f"{few:.0f}", f"{many:.0f}"
+    large, few, many = (
+        _ends(
+            row["limit_pct"]
+            for row in rows("pes", bytes_per_pe=kib << 10)
+            if least <= math.prod(map(int, row["shape"].split("x"))) <= most
+        )[0]
+        for kib, least, most in ((960, 64, 2560), (80, 64, 256), (80, 512, 2560))
+    )
+    text = (
+        "From 64 to 2560 PEs (masks 10 and 01), all collectives reach at least {}% of the limit"
+        " with 960 KiB per PE. With 80 KiB, the data of up to 256 PEs fit in the caches, which are"
+        " faster: at least {}%, and {}% with more PEs"
+    )
+    yield PERFORMANCE, text, large, few, many
     apart = median(
         limits("isas", name, isa="avx512bw")[0] - limits("isas", name, isa="avx2")[0]
         for name in COLLECTIVES
@@ -102,14 +118,15 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     yield PERFORMANCE, text, *_ends(added, 1)
     gain = min(
         row["speed_up"]
-        for name in ("broadcast", "allgather")
-        for row in rows("shapes", collective=name, technique="tile")
+        for name in SHAPES
+        for collective in ("broadcast", "allgather")
+        for row in rows(name, collective=collective, technique="tile")
     )
     text = (
         "where `conventional` can take {} of the time of `tile`, `auto` chose a technique over 5%"
     )
     text += " slower than the faster one in {} of {} cases"
-    losses = list(_losses_of_auto(rows))
+    losses = [loss for name in SHAPES for loss in _losses_of_auto(name, rows)]
     yield (
         PERFORMANCE,
         text,
@@ -119,11 +136,11 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     )
 
 
-def _losses_of_auto(rows: Rows) -> Iterator[float]:
+def _losses_of_auto(name: str, rows: Rows) -> Iterator[float]:
     """Yield, for each case, the speed-up of the faster technique over the one that auto took."""
-    for row in rows("shapes", technique="auto"):
-        case = {key: row[key] for key in ("collective", "shape", "mask")}
-        gains = {other["technique"]: other["speed_up"] for other in rows("shapes", **case)}
+    for row in rows(name, technique="auto"):
+        case = {key: row[key] for key in ("collective", "shape", "mask", "bytes_per_pe")}
+        gains = {other["technique"]: other["speed_up"] for other in rows(name, **case)}
         yield max(gains["tile"], gains["conventional"]) / gains[row["carried_out"]]
 
 
