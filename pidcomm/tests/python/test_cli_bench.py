@@ -148,12 +148,6 @@ def test_bench_over_hosts_measures_every_size() -> None:
     assert [row["bytes_per_pe"] for row in rows] == [64, 128]
 
 
-def test_bench_refuses_sizes_beside_a_sweep_over_sizes() -> None:
-    result = run("bench", "gather", "--bytes", "64", "--sweep", "bytes=8,64")
-    assert result.returncode == 2
-    assert "--bytes 64 does not apply: --sweep bytes gives the sizes" in result.stderr
-
-
 def test_bench_refuses_an_unwritable_file_before_it_measures(tmp_path: Path) -> None:
     result = run(
         "bench",

@@ -238,8 +238,6 @@ def bench(
     same round. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
-    if "bytes" in sweeps:
-        refuse(["--bytes"], "--sweep bytes gives the sizes")
     if sizes is None:
         sizes = QUICK_SIZE if quick else SIZE
     sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size) for size in sizes.split(",")]
