@@ -111,8 +111,7 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
 
     def has_rows(process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        while not process.stdout.readline().startswith("alltoall"):
-            pass
+        assert any(line.startswith("alltoall") for line in iter(process.stdout.readline, ""))
 
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
     command = [
