@@ -30,6 +30,7 @@ def _ends(values: Iterable[float], digits: int = 0) -> tuple[str, str]:
 def figures(rows_of: Callable[[Path], Rows]) -> Iterator[Text]:
     """Yield the document, the text, and the numbers of each figure."""
     yield from _of_collectives(rows_of(BENCH / "reference"))
+    yield from _of_cases(rows_of(BENCH / "cases"))
     yield from _of_times(rows_of(BENCH / "times"))
 
 
@@ -59,21 +60,6 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     )
     busy = _ends(limits("masks", "alltoall", *REDUCTIONS))
     yield PERFORMANCE, text, *busy, *_ends(limits("masks", "gather"))
-    shares = [
-        [limit for name in SHAPES for limit in limits(name, *collectives)]
-        for collectives in (
-            ("alltoall",),
-            REDUCTIONS,
-            ("allgather", "scatter", "gather", "broadcast"),
-        )
-    ]
-    shapes = {row["shape"] for name in SHAPES for row in rows(name)}
-    text = (
-        "On {} other shapes, alltoall reaches at least {}% of the limit ({}% in the median),"
-        " reductions {}% ({}%), the others {}% ({}%)"
-    )
-    numbers = (f"{number:.0f}" for part in shares for number in (min(part), median(part)))
-    yield PERFORMANCE, text, f"{len(shapes)}", *numbers
     spread = max(
         max(limits("sizes", name))
         - min(
@@ -85,20 +71,6 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     )
     text = "`limit%` of each collective is within {} points of the collective's best"
     yield PERFORMANCE, text, f"{spread:.0f}"
-    large, few, many = (
-        _ends(
-            row["limit_pct"]
-            for row in rows("pes", bytes_per_pe=kib << 10)
-            if least <= math.prod(map(int, row["shape"].split("x"))) <= most
-        )[0]
-        for kib, least, most in ((960, 64, 2560), (80, 64, 256), (80, 512, 2560))
-    )
-    text = (
-        "From 64 to 2560 PEs (masks 10 and 01), all collectives reach at least {}% of the limit"
-        " with 960 KiB per PE. With 80 KiB, the data of up to 256 PEs fit in the caches, which are"
-        " faster: at least {}%, and {}% with more PEs"
-    )
-    yield PERFORMANCE, text, large, few, many
     apart = median(
         limits("isas", name, isa="avx512bw")[0] - limits("isas", name, isa="avx2")[0]
         for name in COLLECTIVES
@@ -116,6 +88,43 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
     added = [row["pe_us"] / 1e3 for row in rows("ablation", technique="pr+im+cm")]
     text = "PE reordering adds a modelled time of {} to {} ms"
     yield PERFORMANCE, text, *_ends(added, 1)
+
+
+def _of_cases(rows: Rows) -> Iterator[Text]:
+    shares = [
+        [
+            row["limit_pct"]
+            for name in SHAPES
+            for row in rows(name, technique="tile")
+            if row["collective"] in collectives
+        ]
+        for collectives in (
+            ("alltoall",),
+            REDUCTIONS,
+            ("allgather", "scatter", "gather", "broadcast"),
+        )
+    ]
+    shapes = {row["shape"] for name in SHAPES for row in rows(name)}
+    text = (
+        "On {} other shapes, alltoall reaches at least {}% of the limit ({}% in the median),"
+        " reductions {}% ({}%), the others {}% ({}%)"
+    )
+    numbers = (f"{number:.0f}" for part in shares for number in (min(part), median(part)))
+    yield PERFORMANCE, text, f"{len(shapes)}", *numbers
+    large, few, many = (
+        _ends(
+            row["limit_pct"]
+            for row in rows("pes", bytes_per_pe=kib << 10)
+            if least <= math.prod(map(int, row["shape"].split("x"))) <= most
+        )[0]
+        for kib, least, most in ((960, 64, 2560), (80, 64, 256), (80, 512, 2560))
+    )
+    text = (
+        "From 64 to 2560 PEs (masks 10 and 01), all collectives reach at least {}% of the limit"
+        " with 960 KiB per PE. With 80 KiB, the data of up to 256 PEs fit in the caches, which are"
+        " faster: at least {}%, and {}% with more PEs"
+    )
+    yield PERFORMANCE, text, large, few, many
     gain = min(
         row["speed_up"]
         for name in SHAPES

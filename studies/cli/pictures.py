@@ -102,7 +102,7 @@ def report(
                 ["all"],
                 shapes=shape,
                 masks=mask,
-                size=size,
+                sizes=size,
                 iters=QUICK_ITERS,
                 json_target=str(path),
             )
