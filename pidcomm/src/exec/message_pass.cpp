@@ -283,13 +283,10 @@ std::vector<Share> shares_of(const PeMessages &messages, int threads) {
   std::vector<Share> shares;
   for (const RowUnit &unit : messages.row_units()) shares.push_back({&unit, nullptr, 0, 0});
   for (const MessageUnit &unit : messages.units()) {
-    const uint64_t pieces =
-        std::max<uint64_t>(1, pieces_of(messages.units().size(), unit.even_lines, threads));
-    const uint64_t chunks = (unit.even_lines + kShareWords - 1) / kShareWords;
-    for (uint64_t piece = 0; piece < pieces; ++piece)
-      shares.push_back(
-          {nullptr, &unit, chunks * piece / pieces * kShareWords,
-           piece + 1 == pieces ? ~uint64_t{0} : chunks * (piece + 1) / pieces * kShareWords});
+    const Pieces pieces = pieces_of(messages.units().size(), unit.even_lines, threads);
+    for (uint64_t piece = 0; piece < pieces.count; ++piece)
+      shares.push_back({nullptr, &unit, pieces.start_of(piece),
+                        piece + 1 == pieces.count ? ~uint64_t{0} : pieces.start_of(piece + 1)});
   }
   return shares;
 }

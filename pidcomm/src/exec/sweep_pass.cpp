@@ -41,23 +41,18 @@ class Units {
 
   Units(const PreparedSweep &prepared, int threads)
       : prepared_(prepared),
-        words_(prepared.sweep().words),
-        pieces_(pieces_of(prepared.batches(), words_, threads)) {}
+        pieces_(pieces_of(prepared.batches(), prepared.sweep().words, threads)) {}
 
-  uint64_t count() const { return prepared_.batches() * pieces_; }
+  uint64_t count() const { return prepared_.batches() * pieces_.count; }
   Unit at(uint64_t number) const {
-    if (pieces_ == 1) return {number, 0, words_};
-    const uint64_t piece = number % pieces_;
-    return {number / pieces_, start_of(piece), std::min(start_of(piece + 1), words_)};
+    const uint64_t piece = number % pieces_.count;
+    return {number / pieces_.count, pieces_.start_of(piece),
+            std::min(pieces_.start_of(piece + 1), pieces_.words)};
   }
 
  private:
-  uint64_t start_of(uint64_t piece) const {
-    return (words_ + kShareWords - 1) / kShareWords * piece / pieces_ * kShareWords;
-  }
-
   const PreparedSweep &prepared_;
-  uint64_t words_, pieces_;
+  const Pieces pieces_;
 };
 
 /// Words of a unit, up to the first end of a run in any stream, with the pointers of all items in

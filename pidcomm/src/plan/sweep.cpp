@@ -170,11 +170,16 @@ void arrange(Sweep &sweep) {
   for (std::vector<Loop> *loops : {&sweep.outer, &sweep.ordered, &sweep.lockstep}) simplify(*loops);
 }
 
-uint64_t pieces_of(uint64_t units, uint64_t words, int threads) {
-  constexpr uint64_t kUnitsPerThread = 16;
-  const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
-  const uint64_t chunks = (words + kShareWords - 1) / kShareWords;
-  return threads == 1 || units >= wanted ? 1 : std::min(chunks, (wanted + units - 1) / units);
+Pieces pieces_of(uint64_t units, uint64_t words, int threads) {
+  constexpr uint64_t kUnitsPerThread = 16, kLongChunk = 64, kShortChunk = 8;
+  const auto of_all = static_cast<uint64_t>(threads), wanted = kUnitsPerThread * of_all;
+  if (threads == 1 || units >= wanted) return {1, words, kLongChunk};
+  const auto cut = [&](uint64_t chunk_words, uint64_t all_units) -> Pieces {
+    const uint64_t chunks = std::max<uint64_t>((words + chunk_words - 1) / chunk_words, 1);
+    return {std::min(chunks, (all_units + units - 1) / units), words, chunk_words};
+  };
+  const Pieces pieces = cut(kLongChunk, wanted);
+  return units * pieces.count >= 2 * of_all ? pieces : cut(kShortChunk, of_all);
 }
 
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,

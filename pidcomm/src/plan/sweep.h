@@ -81,11 +81,20 @@ uint64_t iterations_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint64_t streams_of(const Side &side);
 
-/// Returns the number of pieces into which to cut the words of each of `units` units of work, so
-/// that threads have equal shares. Returns 1 if there is one thread, or if the units already give
-/// equal shares. A piece has at least kShareWords words.
-inline constexpr uint64_t kShareWords = 64;
-uint64_t pieces_of(uint64_t units, uint64_t words, int threads);
+/// The pieces into which the words of a unit of work are cut. A piece begins at a multiple of
+/// `chunk_words` words.
+struct Pieces {
+  uint64_t count, words, chunk_words;
+
+  uint64_t start_of(uint64_t piece) const {
+    return (words + chunk_words - 1) / chunk_words * piece / count * chunk_words;
+  }
+};
+
+/// Cuts the words of each of `units` units, so that threads have equal shares. Returns one piece if
+/// there is one thread, or if the units already give equal shares. A piece has at least 64 words,
+/// or 8 words if threads would have no work otherwise.
+Pieces pieces_of(uint64_t units, uint64_t words, int threads);
 
 // Functions to build sweeps.
 

@@ -10,6 +10,7 @@
 #include "harness.h"
 #include "line_kernels/kernels.h"
 #include "line_kernels/tuning.h"
+#include "plan/sweep.h"
 #include "topology/hypercube.h"
 
 using namespace pidcomm;
@@ -231,6 +232,24 @@ TEST(Split_TreatsNeighbouringAxesWithTheSameMaskBitAsOneAxis) {
   CHECK(Split::of(Hypercube::of({3, 8, 5}), "001").has_lane_split());
   CHECK_EQ(Split::of(Hypercube::of({7, 9, 16}), "011").section.group_pes,
            Split::of(Hypercube::of({7, 144}), "01").section.group_pes);
+}
+
+TEST(Pieces_CoverAllWordsAndGiveEveryThreadWork) {
+  for (const uint64_t units : {1, 2, 3, 5, 40})
+    for (const uint64_t words : {0, 1, 7, 8, 9, 16, 60, 64, 100, 1000, 100000})
+      for (const int threads : {1, 2, 3, 8, 64}) {
+        const Pieces pieces = pieces_of(units, words, threads);
+        CHECK(pieces.count >= 1);
+        CHECK(pieces.start_of(0) == 0);
+        CHECK(pieces.start_of(pieces.count) >= words);
+        for (uint64_t piece = 0; piece < pieces.count; ++piece) {
+          CHECK(words == 0 || pieces.start_of(piece) < std::min(pieces.start_of(piece + 1), words));
+          CHECK(pieces.start_of(piece) % 8 == 0);
+        }
+        const auto of_all = static_cast<uint64_t>(threads);
+        CHECK(units * pieces.count >= std::min(of_all, units * ((words + 7) / 8)));
+      }
+  CHECK(pieces_of(1, 100, 2).start_of(1) == 48);  // not 64, which would be unequal
 }
 
 TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {
