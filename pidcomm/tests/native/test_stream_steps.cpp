@@ -95,6 +95,32 @@ TEST(OperatorsOfAStream_KeepTheIdentityThatTheyHadWhenRecorded) {
   CHECK_EQ(rows[1], 7u);
 }
 
+TEST(FloatsOfAStream_AreCombinedInTheOrderOfACall) {
+  Setting setting;
+  pidcomm_hypercube *const cube = setting.cube.get();
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> values(-1, 1);  // most sums depend on the order
+  std::vector<float> from(setting.cube.pes() * kBytes / sizeof(float)), want(from.size()),
+      got(from.size());
+  for (float &value : from) value = values(random);
+  ok(pidcomm_write(cube, 0, kBytes, from.data()));
+  for (const char *mask : {"100", "011", "111"})
+    for (const std::uint32_t rank_groups : {1u, 4u})
+      for (const std::uint32_t parts : {1u, 4u}) {
+        pidcomm_request request = request_of(PIDCOMM_ALLREDUCE, mask, kBytes);
+        request.dst = kBytes;
+        request.type = PIDCOMM_FLOAT32;
+        ok(pidcomm_run(cube, &request, nullptr, nullptr));
+        ok(pidcomm_read(cube, kBytes, kBytes, want.data()));
+        const StreamPointer stream = stream_of(setting.set, rank_groups);
+        request.dst = 2 * kBytes;
+        ok(pidcomm_stream_run(stream.get(), cube, &request, nullptr, parts));
+        ok(pidcomm_stream_execute(stream.get(), nullptr));
+        ok(pidcomm_read(cube, 2 * kBytes, kBytes, got.data()));
+        CHECK(got == want);
+      }
+}
+
 TEST(TimeOfPes_BeginsWhenTheHostHasStartedTheLaunch) {
   Setting setting;
   setting.reset();
