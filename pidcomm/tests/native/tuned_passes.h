@@ -31,12 +31,14 @@ struct Restored {
   }
 };
 
-/// Makes reductions load with (1) or without (0) prefetches.
+/// Makes reductions load with (1) or without (0) prefetches, with the same values on all CPUs.
 struct ReductionsPrefetch : Restored {
   explicit ReductionsPrefetch(std::uint32_t prefetches) {
     for (Pass pass : before) {
       if (std::string(pass.name).find("reduce") != 0) continue;
       pass.values.prefetches = prefetches;
+      pass.values.ahead = 128;
+      pass.values.step_words = pass.most_step_words;
       pidcomm_tune(pass.name, &pass.values);
     }
   }
