@@ -27,9 +27,6 @@ namespace pidcomm {
 
 namespace {
 
-/// Larger tables do not stay in memory between calls.
-constexpr std::size_t kKeptTableBytes = std::size_t{4} << 20;
-
 /// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the
 /// lanes without a PE before it stores complete lines.
 bool keeps_lanes(const Plan &plan) {
@@ -119,8 +116,7 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
     if (call.prepared == nullptr) call.prepared = call.cached->prepared;
     if (call.prepared == nullptr)
       call.prepared = std::make_shared<const PreparedSweep>(plan, tile->sweep);
-    call.keeps_prepared = call.prepared->tables().bytes() <= kKeptTableBytes;
-    call.cached->prepared = call.keeps_prepared ? call.prepared : nullptr;
+    plans_.keep_prepared(*call.cached, call.prepared);
   }
   trace.seconds_plan = call.total.lap("plan");
   if (plan.bytes == 0) return;
@@ -240,10 +236,11 @@ void Executor::run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trac
   const bool is_small = useful_threads_of(plan, 2) == 1;
   std::unique_ptr<SweepRun> &kept = call.cached->run;
   std::optional<SweepRun> own;
-  if (call.keeps_prepared && is_small) {
-    if (kept == nullptr) kept = std::make_unique<SweepRun>(pass, *call.prepared, kKeptChunks);
-  } else if (call.prepared != nullptr) {
+  if (call.prepared != nullptr && !is_small) {
     own.emplace(pass, *call.prepared);
+  } else if (call.cached->run_prepared != call.prepared) {
+    kept = std::make_unique<SweepRun>(pass, *call.prepared, kKeptChunks);
+    call.cached->run_prepared = call.prepared;
   }
   struct Audit {
     AuditRecord record{};

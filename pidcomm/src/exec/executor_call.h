@@ -17,7 +17,6 @@ struct Executor::Call {
   std::shared_ptr<CachedPlan> cached{};
   std::shared_ptr<Trial> trial{};                   // that times the call, or null
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
-  bool keeps_prepared = false;                      // the plan cache has `prepared`
   std::byte *host = nullptr;
 };
 

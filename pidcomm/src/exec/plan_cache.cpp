@@ -121,4 +121,14 @@ PlannedCall PlanCache::plan_for(const pidcomm_request &request, const Options &o
   return call;
 }
 
+void PlanCache::keep_prepared(CachedPlan &cached, std::shared_ptr<const PreparedSweep> prepared) {
+  if (cached.prepared == prepared) return;
+  cached.prepared = prepared->bytes() <= kKeptBytes ? std::move(prepared) : nullptr;
+  std::size_t bytes = 0;
+  for (const std::shared_ptr<CachedPlan> &plan : plans_) {
+    if (plan->prepared != nullptr) bytes += plan->prepared->bytes();
+    if (bytes > kKeptBytes) plan->prepared = nullptr;
+  }
+}
+
 }  // namespace pidcomm

@@ -23,9 +23,10 @@ struct CachedPlan {
   uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
   std::shared_ptr<const PreparedSweep>
-      prepared{};  // of a TileForm; kept between calls unless it is large
-  std::unique_ptr<SweepRun>
-      run{};  // of `prepared`, by one thread; only for the call that moves bytes
+      prepared{};  // of a TileForm, or null; see PlanCache::keep_prepared
+  // Only for the call that moves bytes: a run by one thread, and the tables that it uses.
+  std::shared_ptr<const PreparedSweep> run_prepared{};
+  std::unique_ptr<SweepRun> run{};
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base,
               const Planner &planner) const;
@@ -55,7 +56,13 @@ class PlanCache {
   PlannedCall plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base,
                        bool is_timed);
 
+  /// Keeps `prepared` with its plan, unless it has more than kKeptBytes. Forgets those of the least
+  /// recently used plans, so that all together have at most kKeptBytes.
+  void keep_prepared(CachedPlan &cached, std::shared_ptr<const PreparedSweep> prepared);
+
  private:
+  static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
+
   std::shared_ptr<CachedPlan> find(const pidcomm_request &request, const Options &options,
                                    uint64_t heap_base);
   std::shared_ptr<CachedPlan> add(const pidcomm_request &request, const Options &options,

@@ -17,17 +17,16 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
     next.reserve(starts.size() * loop.count);
     for (const StreamStart &start : starts)
       for (uint32_t i = 0; i < loop.count; ++i)
-        next.push_back({start.egs + i * loop.egs, start.bytes + i * loop.bytes});
+        next.push_back({start.bytes + i * loop.bytes, start.egs + i * loop.egs});
     starts = std::move(next);
   }
   if (side.row_lanes == 0) return starts;
   std::vector<StreamStart> rows;
   for (const StreamStart &start : starts)
     for (uint32_t pe = 0; pe < side.row_lanes; ++pe)
-      rows.push_back({start.egs,
-                      start.bytes + split.section.member_of(pe) * side.member_bytes +
+      rows.push_back({start.bytes + split.section.member_of(pe) * side.member_bytes +
                           split.section.group_of(pe) * side.group_bytes,
-                      pe >= split.section_pes()});
+                      start.egs, pe >= split.section_pes()});
   return rows;
 }
 
@@ -90,6 +89,14 @@ uint32_t PreparedSweep::rank_members() const {
                          [=](const StreamStart &stream) { return stream.egs < egs; });
   };
   return static_cast<uint32_t>(streams_below(kBanks) / streams_below(1));
+}
+
+std::size_t PreparedSweep::bytes() const {
+  std::size_t bytes =
+      tables_.bytes() + items_.size() * sizeof items_[0] + begins_.size() * sizeof begins_[0];
+  for (const SubItem &sub_item : sub_items_)
+    bytes += (sub_item.in.size() + sub_item.out.size()) * sizeof sub_item.in[0];
+  return bytes;
 }
 
 /// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If

@@ -13,8 +13,8 @@ namespace pidcomm {
 /// The starts of the streams on one side (input or output) of an item, relative to the start of the
 /// item.
 struct StreamStart {
-  uint32_t egs;
   uint64_t bytes;
+  uint32_t egs;
   bool is_missing = false;  // there is no PE
 };
 
@@ -67,6 +67,8 @@ class PreparedSweep {
     return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch];
   }
   uint32_t largest_batch() const { return largest_batch_; }
+  /// Bytes of host memory.
+  std::size_t bytes() const;
   BatchItem item(uint64_t batch, uint32_t index) const {
     return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), sub_items_.data()}
                            : items_[begins_[batch] + index];
