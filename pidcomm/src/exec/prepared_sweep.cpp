@@ -33,10 +33,29 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
 /// Returns the first entangled group of the bank pair of entangled group `eg`.
 uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairEgs; }
 
-std::vector<SubItem> sub_items_of(const Sweep &sweep, uint32_t keep_lanes) {
+/// Returns those of the streams of each section whose numbers in the section are given; all if none
+/// is given.
+std::vector<StreamStart> selected(const std::vector<StreamStart> &starts,
+                                  const std::vector<uint32_t> &numbers, std::size_t of_section) {
+  if (numbers.empty()) return starts;
+  std::vector<StreamStart> some;
+  for (std::size_t section = 0; section < starts.size(); section += of_section)
+    for (const uint32_t number : numbers) some.push_back(starts[section + number]);
+  return some;
+}
+
+std::vector<SubItem> sub_items_of(const Sweep &sweep, const SectionTables &tables) {
   const SubItem all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0,
-                       keep_lanes};
+                       tables.keep_lanes()};
   const uint32_t egs = sweep.split.section_egs;
+  if (!tables.merge_parts().empty()) {
+    std::vector<SubItem> sub_items;
+    for (const MergePart &part : tables.merge_parts())
+      sub_items.push_back({selected(all.in, part.in, tables.in_streams()),
+                           selected(all.out, part.out, tables.out_streams()), 0, all.keep_lanes,
+                           &part.table});
+    return sub_items;
+  }
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
   if (!moves_rows || all.in.size() + all.out.size() != egs * (kLanes + 1)) return {all};
   std::vector<SubItem> sub_items(egs);
@@ -47,7 +66,7 @@ std::vector<SubItem> sub_items_of(const Sweep &sweep, uint32_t keep_lanes) {
                                       first + static_cast<std::ptrdiff_t>(starts.size() / egs));
     };
     sub_items[eg] = {streams_of_eg(all.in), streams_of_eg(all.out), eg,
-                     eg + 1 == egs ? keep_lanes : 0};
+                     eg + 1 == egs ? all.keep_lanes : 0};
   }
   return sub_items;
 }
@@ -78,12 +97,17 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
     : sweep_(sweep),
       tables_(plan, sweep),
       origin_{sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset},
-      sub_items_(sub_items_of(sweep, tables_.keep_lanes())),
+      sub_items_(sub_items_of(sweep, tables_)),
       reduces_(plan.reduces) {
-  make_batches();
+  for (const SubItem &sub_item : sub_items_) {
+    in_streams_ = std::max(in_streams_, sub_item.in.size());
+    out_streams_ = std::max(out_streams_, sub_item.out.size());
+  }
+  if (tables_.merge_parts().empty()) make_batches();
 }
 
 uint32_t PreparedSweep::rank_members() const {
+  if (!reduces_) return 1;
   const auto streams_below = [&](uint32_t egs) {
     return std::count_if(sub_items_[0].in.begin(), sub_items_[0].in.end(),
                          [=](const StreamStart &stream) { return stream.egs < egs; });

@@ -19,12 +19,13 @@ struct StreamStart {
 };
 
 /// A sub-item: streams of an item that a pass can visit without the other streams. In gather and
-/// scatter, an item has a sub-item for each entangled group of its section. In all other
-/// collectives, an item has one sub-item.
+/// scatter, an item has a sub-item for each entangled group of its section. In merges, an item has a
+/// sub-item for each part. In all other passes, an item has one sub-item.
 struct SubItem {
   std::vector<StreamStart> in, out;
   uint32_t eg = 0;  // first entangled group of the sub-item, counted in its section
   uint32_t keep_lanes = 0;
+  const MergeTable *merge = nullptr;  // of a merge
 };
 
 /// The start of an item: the entangled group and the byte at which its input and its output start.
@@ -53,15 +54,15 @@ class PreparedSweep {
 
   const Sweep &sweep() const { return sweep_; }
   const SectionTables &tables() const { return tables_; }
-  /// Numbers of streams of an item, on the input side and on the output side.
-  std::size_t in_streams() const { return sub_items_[0].in.size(); }
-  std::size_t out_streams() const { return sub_items_[0].out.size(); }
+  /// The largest numbers of streams of a sub-item, on the input side and on the output side.
+  std::size_t in_streams() const { return in_streams_; }
+  std::size_t out_streams() const { return out_streams_; }
   /// Number of group members with input streams in one rank, if the first item starts at the first
   /// entangled group of a rank.
   uint32_t rank_members() const;
 
   uint64_t batches() const {
-    return begins_.empty() ? iterations_of(sweep_.outer) : begins_.size() - 1;
+    return begins_.empty() ? iterations_of(sweep_.outer) * sub_items_.size() : begins_.size() - 1;
   }
   uint32_t batch_size(uint64_t batch) const {
     return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch];
@@ -70,8 +71,9 @@ class PreparedSweep {
   /// Bytes of host memory.
   std::size_t bytes() const;
   BatchItem item(uint64_t batch, uint32_t index) const {
-    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), sub_items_.data()}
-                           : items_[begins_[batch] + index];
+    if (!begins_.empty()) return items_[begins_[batch] + index];
+    return {advanced(origin_, sweep_.outer, batch / sub_items_.size()),
+            &sub_items_[batch % sub_items_.size()]};
   }
 
  private:
@@ -84,8 +86,9 @@ class PreparedSweep {
   const bool reduces_;
   std::vector<BatchItem> items_;  // batch after batch
   std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items;
-                                  // empty if every item is a batch
+                                  // empty if every sub-item of every item is a batch
   uint32_t largest_batch_ = 1;
+  std::size_t in_streams_ = 0, out_streams_ = 0;
 };
 
 }  // namespace pidcomm

@@ -20,6 +20,10 @@ static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
 
+/// Streams of a part of a merge: the pointers to them stay in the first-level cache, and a part has
+/// enough lines to prefetch.
+constexpr uint32_t kPartStreams = 2048;
+
 /// Sets the lane of the source from which a lane comes.
 void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
   source.lane_map = (source.lane_map & ~(uint64_t{0xFF} << 8 * lane)) | uint64_t{from} << 8 * lane;
@@ -188,8 +192,8 @@ SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
 }
 
 void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
-  const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs,
-                 out_streams = out_blocks_ * egs;
+  const uint32_t egs = split_.section_egs, in_streams = this->in_streams(),
+                 out_streams = this->out_streams();
   const bool is_buffered = sweep.is_in_place();
   const bool has_tiles = plan.in.per_member && !is_buffered;
   MergeUnits units(lists_, egs, in_streams, keep_lanes_, is_buffered);
@@ -214,17 +218,57 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                     : std::clamp(kCachedLines / reused, 1u, kStripWords);
   const uint32_t step =
       reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
-  merge_ = {lists_.units.data(),
-            lists_.streams.data(),
-            lists_.targets.data(),
-            lists_.sources.data(),
-            static_cast<uint32_t>(lists_.units.size()),
-            in_streams,
-            out_streams,
-            step,
-            strip,
-            is_buffered};
+  const MergeTable table = {lists_.units.data(),
+                            lists_.streams.data(),
+                            lists_.targets.data(),
+                            lists_.sources.data(),
+                            static_cast<uint32_t>(lists_.units.size()),
+                            in_streams,
+                            out_streams,
+                            step,
+                            strip,
+                            is_buffered};
+  const bool loads_once = units.longest_reload() == 0 || in_streams < out_streams / kLanes;
+  if (!is_buffered && loads_once && in_streams + out_streams > 4 * kPartStreams)
+    cut_merge(table);
+  else
+    merge_parts_.push_back({{}, {}, table});
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
+}
+
+void SectionTables::cut_merge(const MergeTable &table) {
+  constexpr uint32_t kNone = ~0u;
+  std::vector<uint32_t> in_numbers(table.in_streams, kNone), out_numbers(table.out_streams, kNone);
+  const auto renumber = [](uint32_t &stream, std::vector<uint32_t> &part,
+                           std::vector<uint32_t> &numbers) {
+    uint32_t &number = numbers[stream];
+    if (number == kNone) {
+      number = static_cast<uint32_t>(part.size());
+      part.push_back(stream);
+    }
+    stream = number;
+  };
+  for (auto unit = lists_.units.begin(); unit != lists_.units.end();) {
+    MergePart part{{}, {}, table};
+    part.table.units = &*unit;
+    while (unit != lists_.units.end() && part.in.size() + part.out.size() < kPartStreams) {
+      for (uint32_t n = 0; n < unit->stream_count; ++n)
+        renumber(lists_.streams[unit->first_stream + n], part.in, in_numbers);
+      MergeTarget *const targets = &lists_.targets[unit->first_target];
+      const MergeTarget &last = targets[unit->target_count - 1];
+      for (uint32_t n = targets->first_source; n < last.first_source + last.source_count; ++n)
+        renumber(lists_.sources[n].stream, part.in, in_numbers);
+      for (uint32_t n = 0; n < unit->target_count; ++n)
+        renumber(targets[n].stream, part.out, out_numbers);
+      ++unit;
+    }
+    for (const uint32_t stream : part.in) in_numbers[stream] = kNone;
+    for (const uint32_t stream : part.out) out_numbers[stream] = kNone;
+    part.table.unit_count = static_cast<uint32_t>(&*unit - part.table.units);
+    part.table.in_streams = static_cast<uint32_t>(part.in.size());
+    part.table.out_streams = static_cast<uint32_t>(part.out.size());
+    merge_parts_.push_back(std::move(part));
+  }
 }
 
 SectionTables::LineSources SectionTables::sources_of(uint32_t eg, uint32_t block) const {

@@ -19,6 +19,13 @@ struct MergeLists {
   std::vector<MergeSource> sources;
 };
 
+/// Units of a merge that a thread can carry out without the others, and their streams in the order
+/// of the part's table. If both lists are empty, these are all streams in their own order.
+struct MergePart {
+  std::vector<uint32_t> in, out;
+  MergeTable table;
+};
+
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
 /// after block, and in a block, entangled group after entangled group. Without a lane split, the
 /// size of the tables is O(members * PEs of a section).
@@ -29,8 +36,12 @@ class SectionTables {
   SectionTables(const SectionTables &) = delete;
   SectionTables &operator=(const SectionTables &) = delete;
 
-  const MergeTable *merge() const { return merge_.units == nullptr ? nullptr : &merge_; }
+  /// The parts of a merge; empty for other passes.
+  const std::vector<MergePart> &merge_parts() const { return merge_parts_; }
   const RowTable *rows() const { return rows_.in == nullptr ? nullptr : &rows_; }
+  /// Numbers of streams of a section.
+  uint32_t in_streams() const { return in_blocks_ * split_.section_egs; }
+  uint32_t out_streams() const { return out_blocks_ * split_.section_egs; }
   /// Lanes of the last entangled group without a PE.
   uint32_t keep_lanes() const { return keep_lanes_; }
   /// Bytes of the tables.
@@ -48,6 +59,8 @@ class SectionTables {
 
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
+  /// Cuts the units of a table into parts with about kPartStreams streams.
+  void cut_merge(const MergeTable &table);
   void make_rows(const Plan &plan, const Sweep &sweep);
   /// Returns the sources of the output stream of one entangled group and output block.
   LineSources sources_of(uint32_t eg, uint32_t block) const;
@@ -64,7 +77,7 @@ class SectionTables {
       pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
 
   MergeLists lists_;
-  MergeTable merge_{};
+  std::vector<MergePart> merge_parts_;
 
   std::vector<uint32_t> row_in_, row_out_;
   std::vector<LaneRows> row_lanes_;
