@@ -48,12 +48,12 @@ std::vector<SubItem> sub_items_of(const Sweep &sweep, const SectionTables &table
   const SubItem all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0,
                        tables.keep_lanes()};
   const uint32_t egs = sweep.split.section_egs;
-  if (!tables.merge_parts().empty()) {
+  if (!tables.parts().empty()) {
     std::vector<SubItem> sub_items;
-    for (const MergePart &part : tables.merge_parts())
+    for (const SectionPart &part : tables.parts())
       sub_items.push_back({selected(all.in, part.in, tables.in_streams()),
-                           selected(all.out, part.out, tables.out_streams()), 0, all.keep_lanes,
-                           &part.table});
+                           selected(all.out, part.out, tables.out_streams()), 0, part.keep_lanes,
+                           &part});
     return sub_items;
   }
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
@@ -103,7 +103,7 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
     in_streams_ = std::max(in_streams_, sub_item.in.size());
     out_streams_ = std::max(out_streams_, sub_item.out.size());
   }
-  if (tables_.merge_parts().empty()) make_batches();
+  if (tables_.parts().empty()) make_batches();
 }
 
 uint32_t PreparedSweep::rank_members() const {

@@ -19,13 +19,13 @@ struct StreamStart {
 };
 
 /// A sub-item: streams of an item that a pass can visit without the other streams. In gather and
-/// scatter, an item has a sub-item for each entangled group of its section. In merges, an item has a
-/// sub-item for each part. In all other passes, an item has one sub-item.
+/// scatter, an item has a sub-item for each entangled group of its section. In passes with
+/// tables, an item has a sub-item for each part. In all other passes, an item has one sub-item.
 struct SubItem {
   std::vector<StreamStart> in, out;
   uint32_t eg = 0;  // first entangled group of the sub-item, counted in its section
   uint32_t keep_lanes = 0;
-  const MergeTable *merge = nullptr;  // of a merge
+  const SectionPart *part = nullptr;  // of a pass with tables
 };
 
 /// The start of an item: the entangled group and the byte at which its input and its output start.

@@ -20,9 +20,9 @@ static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
 
-/// Streams of a part of a merge: the pointers to them stay in the first-level cache, and a part has
-/// enough lines to prefetch.
-constexpr uint32_t kPartStreams = 2048;
+/// Streams of a part: the pointers to them stay in the first-level cache, and a part has enough lines
+/// to prefetch. A section with few parts is not cut.
+constexpr uint32_t kPartStreams = 2048, kFewParts = 4;
 
 /// Sets the lane of the source from which a lane comes.
 void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
@@ -229,10 +229,10 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                             strip,
                             is_buffered};
   const bool loads_once = units.longest_reload() == 0 || in_streams < out_streams / kLanes;
-  if (!is_buffered && loads_once && in_streams + out_streams > 4 * kPartStreams)
+  if (!is_buffered && loads_once && in_streams + out_streams > kFewParts * kPartStreams)
     cut_merge(table);
   else
-    merge_parts_.push_back({{}, {}, table});
+    parts_.push_back({{}, {}, keep_lanes_, table});
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
@@ -249,8 +249,8 @@ void SectionTables::cut_merge(const MergeTable &table) {
     stream = number;
   };
   for (auto unit = lists_.units.begin(); unit != lists_.units.end();) {
-    MergePart part{{}, {}, table};
-    part.table.units = &*unit;
+    SectionPart part{{}, {}, keep_lanes_, table};
+    part.merge.units = &*unit;
     while (unit != lists_.units.end() && part.in.size() + part.out.size() < kPartStreams) {
       for (uint32_t n = 0; n < unit->stream_count; ++n)
         renumber(lists_.streams[unit->first_stream + n], part.in, in_numbers);
@@ -264,10 +264,10 @@ void SectionTables::cut_merge(const MergeTable &table) {
     }
     for (const uint32_t stream : part.in) in_numbers[stream] = kNone;
     for (const uint32_t stream : part.out) out_numbers[stream] = kNone;
-    part.table.unit_count = static_cast<uint32_t>(&*unit - part.table.units);
-    part.table.in_streams = static_cast<uint32_t>(part.in.size());
-    part.table.out_streams = static_cast<uint32_t>(part.out.size());
-    merge_parts_.push_back(std::move(part));
+    part.merge.unit_count = static_cast<uint32_t>(&*unit - part.merge.units);
+    part.merge.in_streams = static_cast<uint32_t>(part.in.size());
+    part.merge.out_streams = static_cast<uint32_t>(part.out.size());
+    parts_.push_back(std::move(part));
   }
 }
 
@@ -301,27 +301,33 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, members = split_.section.group_pes,
                  pes = split_.section_pes();
   const bool has_row_per_pe = plan.in.per_member;  // else per group
-  const uint32_t in_streams = in_blocks_ * egs, sections = split_.member_sections();
+  const uint32_t sections = split_.member_sections();
   const bool has_sums = sections > 1;
+  // With one group, the PEs of entangled group e receive the blocks 8 e to 8 e + 7. A part has the
+  // input streams of some of these blocks. All parts use the table of the first part.
+  const bool is_cut = has_row_per_pe && split_.section.groups == 1 && !has_sums &&
+                      !sweep.is_in_place() && in_streams() > kFewParts * kPartStreams;
+  const uint32_t part_egs = is_cut ? std::max(kPartStreams / (kLanes * egs), 1u) : egs;
+  const uint32_t blocks = std::min(in_blocks_, part_egs * kLanes), streams = blocks * egs;
   const bool has_long_steps =
       sections >= kUnprefetchedMembers ||
-      ((has_sums || sweep.pass == Pass::reduce_rows_to_host) && in_streams <= kLongStepStreams);
+      ((has_sums || sweep.pass == Pass::reduce_rows_to_host) && streams <= kLongStepStreams);
   const uint32_t step_words = has_long_steps ? kRowStepWords : kStripWords;
-  const uint32_t batches = (in_streams - 1) / (kSumLines / step_words) + 1;
+  const uint32_t batches = (streams - 1) / (kSumLines / step_words) + 1;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
-  row_in_.assign(uint64_t{in_streams} * kLanes, kNoRow);
+  row_in_.assign(uint64_t{streams} * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
-  row_lanes_.resize(in_streams);
-  rows_ = {row_in_.data(),
-           row_lanes_.data(),
-           row_out_.data(),
-           in_streams,
-           egs,
-           has_row_per_pe ? pes : split_.section.groups,
-           step_words,
-           has_sums ? (in_streams + batches - 1) / batches : 0};
-  std::vector<bool> is_used(rows_.rows, false);
-  for (uint32_t block = 0; block < in_blocks_; ++block) {
+  row_lanes_.resize(streams);
+  const RowTable table = {row_in_.data(),
+                          row_lanes_.data(),
+                          row_out_.data(),
+                          streams,
+                          part_egs,
+                          has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
+                          step_words,
+                          has_sums ? (streams + batches - 1) / batches : 0};
+  std::vector<bool> is_used(table.rows, false);
+  for (uint32_t block = 0; block < blocks; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
       const uint32_t row = row_of(has_row_per_pe ? pe_at_[group_of_[pe] * members + block] : pe);
       row_in_[uint64_t{block} * egs * kLanes + pe] = row | (is_used[row] ? 0 : kFirstOfRow);
@@ -331,9 +337,24 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   for (std::size_t stream = 0; stream < row_lanes_.size(); ++stream)
     row_lanes_[stream] = lane_rows_of(&row_in_[stream * kLanes]);
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t row_lines = rows_.step_words / kStepWords,
-                 sums = uint64_t{rows_.batch_streams} * rows_.step_words;
-  buffer_bytes_ = (rows_.rows * row_lines + sums) * kLineBytes;
+  const uint64_t row_lines = table.step_words / kStepWords,
+                 sums = uint64_t{table.batch_streams} * table.step_words;
+  buffer_bytes_ = (table.rows * row_lines + sums) * kLineBytes;
+  if (!is_cut) {
+    parts_.push_back({{}, {}, keep_lanes_, {}, table});
+    return;
+  }
+  for (uint32_t eg = 0; eg < egs; eg += part_egs) {
+    const uint32_t own_egs = std::min(part_egs, egs - eg), first_row = eg * kLanes,
+                   own_rows = std::min(pes - first_row, part_egs * kLanes);
+    SectionPart part{{}, {}, eg + own_egs == egs ? keep_lanes_ : 0, {}, table};
+    for (uint32_t n = 0; n < own_rows * egs; ++n) part.in.push_back(first_row * egs + n);
+    for (uint32_t n = 0; n < own_egs; ++n) part.out.push_back(eg + n);
+    part.rows.in_streams = own_rows * egs;
+    part.rows.egs = own_egs;
+    part.rows.rows = own_rows;
+    parts_.push_back(std::move(part));
+  }
 }
 
 std::size_t SectionTables::bytes() const {

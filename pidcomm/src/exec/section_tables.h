@@ -19,11 +19,13 @@ struct MergeLists {
   std::vector<MergeSource> sources;
 };
 
-/// Units of a merge that a thread can carry out without the others, and their streams in the order
-/// of the part's table. If both lists are empty, these are all streams in their own order.
-struct MergePart {
+/// A part of the work on a section that a thread can carry out without the other parts: its streams
+/// in the order of its table. If both lists are empty, these are all streams in their own order.
+struct SectionPart {
   std::vector<uint32_t> in, out;
-  MergeTable table;
+  uint32_t keep_lanes;  // lanes of its last entangled group without a PE
+  MergeTable merge{};   // of the pass merge
+  RowTable rows{};      // of the passes with rows
 };
 
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
@@ -36,9 +38,8 @@ class SectionTables {
   SectionTables(const SectionTables &) = delete;
   SectionTables &operator=(const SectionTables &) = delete;
 
-  /// The parts of a merge; empty for other passes.
-  const std::vector<MergePart> &merge_parts() const { return merge_parts_; }
-  const RowTable *rows() const { return rows_.in == nullptr ? nullptr : &rows_; }
+  /// Empty if the pass does not use tables.
+  const std::vector<SectionPart> &parts() const { return parts_; }
   /// Numbers of streams of a section.
   uint32_t in_streams() const { return in_blocks_ * split_.section_egs; }
   uint32_t out_streams() const { return out_blocks_ * split_.section_egs; }
@@ -76,12 +77,11 @@ class SectionTables {
   std::vector<uint32_t> group_of_, member_of_,
       pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
 
+  std::vector<SectionPart> parts_;
   MergeLists lists_;
-  std::vector<MergePart> merge_parts_;
 
   std::vector<uint32_t> row_in_, row_out_;
   std::vector<LaneRows> row_lanes_;
-  RowTable rows_{};
 };
 
 }  // namespace pidcomm

@@ -91,7 +91,7 @@ class Chunk {
     for (uint32_t m = 0; m < prepared_.batch_size(unit_.batch); ++m) {
       const auto [start, sub_item] = prepared_.item(unit_.batch, m);
       keep_lanes_ = sub_item->keep_lanes;
-      merge_ = sub_item->merge;
+      part_ = sub_item->part;
       const ItemStart first = advanced(start, sweep_.ordered, iteration);
       for (const ItemStart &more : lockstep_)
         point({first.in_eg + more.in_eg, first.out_eg + more.out_eg,
@@ -120,7 +120,7 @@ class Chunk {
     call.in_count = in_count_;
     call.out_count = out_count_;
     call.keep_lanes = keep_lanes_;
-    call.merge = merge_;
+    if (part_ != nullptr) call.merge = &part_->merge, call.rows = &part_->rows;
     call.prefetch_end = run_words_;
     call.words = words_;
     call.first_words = first_step_words();
@@ -186,7 +186,7 @@ class Chunk {
   uint32_t words_ = 0, run_words_ = 0, keep_lanes_ = 0;
   uint32_t item_count_ = 0, in_count_ = 0, out_count_ = 0;
   bool is_of_twin_ = false;
-  const MergeTable *merge_ = nullptr;
+  const SectionPart *part_ = nullptr;
   std::vector<std::vector<const std::byte *>> in_;  // by item
   std::vector<std::vector<std::byte *>> out_;
   std::vector<SweepItem> items_;
@@ -219,7 +219,6 @@ class SweepWorker {
     call_.finish = finish_ ? &*finish_ : nullptr;
     call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);
     call_.item_buffers = item_buffers_.data();
-    call_.rows = prepared.tables().rows();
     call_.section_buffer = section_buffer_.data();
   }
 
