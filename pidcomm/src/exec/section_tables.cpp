@@ -20,8 +20,8 @@ static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
 
-/// Streams of a part: the pointers to them stay in the first-level cache, and a part has enough lines
-/// to prefetch. A section with few parts is not cut.
+/// Streams of a part: the pointers to them stay in the first-level cache, and a part has enough
+/// lines to prefetch. A section with few parts is not cut.
 constexpr uint32_t kPartStreams = 2048, kFewParts = 4;
 
 /// Sets the lane of the source from which a lane comes.
@@ -73,10 +73,7 @@ bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   const uint32_t mask = tile_mask_of(targets.size()), lines = mask + 1;
   const uint32_t tile_instructions =
       kLanes + kLanes + (kLanes - lines) + lines * static_cast<uint32_t>(std::popcount(mask));
-  std::size_t other_instructions = 0;
-  for (const SectionTables::LineSources &sources : targets)
-    other_instructions += 3 * merge_sources_of(sources).size();
-  return tile_instructions < other_instructions;
+  return tile_instructions < 3 * merge_sources_of(targets[0]).size() * targets.size();
 }
 
 /// Returns how the rows of a stream in a RowTable differ, from its 8 entries.
@@ -318,14 +315,11 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   row_in_.assign(uint64_t{streams} * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
   row_lanes_.resize(streams);
-  const RowTable table = {row_in_.data(),
-                          row_lanes_.data(),
-                          row_out_.data(),
-                          streams,
-                          part_egs,
-                          has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
-                          step_words,
-                          has_sums ? (streams + batches - 1) / batches : 0};
+  const RowTable table = {
+      row_in_.data(),  row_lanes_.data(),
+      row_out_.data(), streams,
+      part_egs,        has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
+      step_words,      has_sums ? (streams + batches - 1) / batches : 0};
   std::vector<bool> is_used(table.rows, false);
   for (uint32_t block = 0; block < blocks; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {

@@ -47,10 +47,13 @@ const Cases kTileGeneral = {"tile, general shapes",   kGeneralShapes, {8, 24, 10
 const Cases kTileGeneralAudited = {
     "tile, general shapes, audit", kGeneralShapes, {24},
     {PIDCOMM_TECHNIQUE_TILE},      Isas::kAudit,   {PIDCOMM_COHERENCE_HARDWARE}};
-// Sections whose lines do not fit into the buffer at once.
-const Cases kTileParts = {
-    "tile, sections in parts", {{63, 8}, {61, 9}}, {8},
-    {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
+// Sections whose lines do not fit into the buffer at once, and sections that are cut into parts.
+const Cases kTileParts = {"tile, sections in parts",
+                          {{63, 8}, {61, 9}, {7, 37}},
+                          {8, 152},
+                          {PIDCOMM_TECHNIQUE_TILE},
+                          Isas::kOne,
+                          {machine::kDefaultCoherence}};
 // Blocks that threads share. The share of a thread does not depend on the ISA.
 const Cases kTileThreads = {"tile, threads share sections",
                             {{10, 10}, {12, 16}, {31, 8}},
