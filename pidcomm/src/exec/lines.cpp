@@ -2,13 +2,7 @@
 
 #include <algorithm>
 
-#include "base/geometry.h"
-
 namespace pidcomm {
-
-LinePosition position_of(std::byte *eg_base, uint64_t word) {
-  return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
-}
 
 std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base) {
   std::sort(eg_base.begin(), eg_base.end());

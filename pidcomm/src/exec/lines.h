@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/geometry.h"
+
 namespace pidcomm {
 
 /// A bank pair: the entangled groups of banks d and d + 4, whose lines are adjacent. `banks` is 2;
@@ -22,6 +24,8 @@ struct LinePosition {
   std::byte *line;
   uint32_t run_words;
 };
-LinePosition position_of(std::byte *eg_base, uint64_t word);
+inline LinePosition position_of(std::byte *eg_base, uint64_t word) {
+  return {eg_base + word_offset(word), static_cast<uint32_t>(kRunWords - word % kRunWords)};
+}
 
 }  // namespace pidcomm

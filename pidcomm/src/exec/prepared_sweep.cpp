@@ -128,7 +128,7 @@ std::size_t PreparedSweep::bytes() const {
 /// both banks of each pair, every item is a batch. Cuts longer runs of such items into equal
 /// batches, because a thread uses less of the bandwidth in a short batch.
 void PreparedSweep::make_batches() {
-  constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
+  constexpr uint64_t kMaxSortedItems = 131072;  // because sorting takes time
   const uint64_t items = iterations_of(sweep_.outer);
   const bool stores_to_members = sub_items_[0].out.back().egs != 0;
   const std::size_t streams = std::max(sub_items_[0].in.size(), sub_items_[0].out.size());
@@ -145,14 +145,21 @@ void PreparedSweep::make_batches() {
     return streams <= 2 || stores_to_members || reduces_ ? rank_of(eg) : pair_of(eg);
   };
   const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
+  // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.
   struct Entry {
-    // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.
-    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, sub_item;
+    uint64_t key;  // place of the output, place of the input, whether it keeps lanes, and for the
+                   // input and the output the entangled group in the place
+    uint32_t item, sub_item;
     auto operator<=>(const Entry &) const = default;
     bool is_with(const Entry &other) const {
-      return out_place == other.out_place && in_place == other.in_place &&
-             keep_lanes == other.keep_lanes;
+      return key / (kBanks * kBanks) == other.key / (kBanks * kBanks);
     }
+  };
+  const auto key_of = [&](uint32_t in_eg, uint32_t out_eg, uint32_t keep_lanes) {
+    const uint64_t in = place_in(in_eg), out = place_out(out_eg);
+    return (((out * (kMaxPes / kLanes) + in) * 2 + (keep_lanes != 0)) * kBanks + (in_eg - in)) *
+               kBanks +
+           (out_eg - out);
   };
   std::vector<Entry> entries;
   entries.reserve(items * sub_items_.size());
@@ -161,7 +168,7 @@ void PreparedSweep::make_batches() {
     for (uint32_t p = 0; p < sub_items_.size(); ++p) {
       const uint32_t in = sweep_.in.space == Space::mram ? item.in_eg + sub_items_[p].eg : 0;
       const uint32_t out = sweep_.out.space == Space::mram ? item.out_eg + sub_items_[p].eg : 0;
-      entries.push_back({place_out(out), place_in(in), sub_items_[p].keep_lanes, in, out, i, p});
+      entries.push_back({key_of(in, out, sub_items_[p].keep_lanes), i, p});
     }
   }
   std::sort(entries.begin(), entries.end());

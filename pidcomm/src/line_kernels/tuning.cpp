@@ -36,7 +36,7 @@ constexpr struct {
 /// `ahead` of transpose had no effect: gcc had removed these prefetches. prefetches = 0 was
 /// measured on family 26 only.
 #define PIDCOMM_TUNED_PASSES(X)                                                                  \
-  X(transpose, 1, 64, {4, 12, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
+  X(transpose, 1, 64, {4, 24, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
   X(replicate, 8, 8, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})                 \
   X(reduce_blocks, 8, 32, {16, 256, 2, 8, 8, 1}, {32, 128, 1, 8, 1, 0}, {16, 256, 2, 8, 8, 1})   \
   X(reduce_lanes, 8, 32, {16, 256, 2, 8, 8, 1}, {16, 128, 1, 8, 8, 1}, {16, 256, 2, 8, 8, 1})    \
