@@ -149,11 +149,30 @@ class Chunk {
     in_count_ = out_count_ = 0;
     const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg,
                          uint64_t offset, auto &list, uint32_t &count) {
-      for (const StreamStart &start : starts)
-        list[count++] =
-            start.is_missing
-                ? nullptr
-                : pointer_to(side, eg + start.egs, offset + start.bytes + place_.word * kWordBytes);
+      const uint64_t begin = offset + place_.word * kWordBytes;
+      auto *to = list.data() + count;
+      count += static_cast<uint32_t>(starts.size());
+      if (side.space == Space::host) {
+        for (const StreamStart &start : starts)
+          *to++ = start.is_missing ? nullptr : pass_.host + begin + start.bytes;
+        return;
+      }
+      // Most streams begin in the run of the stream before.
+      uint64_t run = ~uint64_t{0}, run_word = 0, last_word = 0;
+      uint32_t run_egs = 0;
+      std::byte *run_line = nullptr;
+      for (const StreamStart &start : starts) {
+        const uint64_t word = (begin + start.bytes) / kWordBytes;
+        if (word / kRunWords != run || start.egs != run_egs) {
+          run = word / kRunWords;
+          run_egs = start.egs;
+          run_line = pass_.eg_base[eg + run_egs] + word_offset(run * kRunWords);
+        }
+        run_word = word % kRunWords;
+        last_word = std::max(last_word, run_word);
+        *to++ = run_line + run_word * kLineStride;
+      }
+      run_words_ = std::min(run_words_, static_cast<uint32_t>(kRunWords - last_word));
     };
     if (item_count_++ == 0) is_of_twin_ = sweep_.exchange && item.in_eg > item.out_eg;
     if (is_of_twin_) return;
@@ -165,13 +184,6 @@ class Chunk {
       add(sweep_.in, sub_item.in, item.out_eg, item.out_offset, in, in_count_);
       add(sweep_.out, sub_item.out, item.in_eg, item.in_offset, out, out_count_);
     }
-  }
-
-  std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte) {
-    if (side.space == Space::host) return pass_.host + byte;
-    const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
-    run_words_ = std::min(run_words_, position.run_words);
-    return position.line;
   }
 
   const HostPass &pass_;
