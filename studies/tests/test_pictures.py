@@ -28,7 +28,7 @@ import pidcomm
 from pidcomm.bench.ablation import STEPS
 from pidcomm.cli import app
 from pidcomm.explain import places
-from pidcomm.sizes import format_gain, parse_shape
+from pidcomm.sizes import format_gain, format_size, parse_shape
 from pidcomm.tables import CollectiveName, TechniqueName, techniques_for
 from pidcomm_studies.papers import figure as papers
 from pidcomm_studies.papers import figures as figures_of_papers
@@ -36,8 +36,14 @@ from pidcomm_studies.pictures import drawing, figures, phases, style
 from pidcomm_studies.pictures import points as of_papers
 from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 
-REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
-REFERENCE_FILES = sorted(path.stem for path in REFERENCE.glob("*.jsonl"))
+BENCH = Path(__file__).parents[2] / "pidcomm" / "bench"
+REFERENCE = BENCH / "reference"
+# Those of the rows in `cases` that a picture can show.
+OF_CASES: dict[str, Callable[[JsonRow], bool]] = {
+    "pes": lambda row: row["mask"] == "10" and row["bytes_per_pe"] == 960 << 10,
+    "shapes": lambda row: row["shape"] != "80x32",
+}
+REFERENCE_ROWS = sorted([*(path.stem for path in REFERENCE.glob("*.jsonl")), *OF_CASES])
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # collective, shape, mask, bytes, technique: one PE row, one rank, a general shape, many ranks, the
@@ -57,7 +63,9 @@ EXPLAINED = (
 
 def reference(name: str) -> list[JsonRow]:
     """Return reference rows of the project."""
-    return read_rows([REFERENCE / f"{name}.jsonl"])
+    if name not in OF_CASES:
+        return read_rows([REFERENCE / f"{name}.jsonl"])
+    return [row for row in read_rows([BENCH / "cases" / f"{name}.jsonl"]) if OF_CASES[name](row)]
 
 
 @cache
@@ -431,7 +439,7 @@ def reference_figures() -> Iterator[tuple[str, str | None]]:
     """Return the names and metrics of all reference figures, except figures of WITH_SPEED_UPS and
     other metrics than the default one that draw the same figure.
     """
-    for name in REFERENCE_FILES:
+    for name in REFERENCE_ROWS:
         rows = reference(name)
         are_bars = kind_of(rows) == "bars"
         is_timed = are_bars and any(row["speed_up"] is None for row in rows)
@@ -539,7 +547,7 @@ def test_figures_show_their_conditions_source_and_version(name: str) -> None:
         assert wanted in text
     assert f"pidcomm {row['version']}" in text
     assert f"commit {row['commit']}" in text
-    assert ("1 MiB per PE" in text) == (name != "sizes")
+    assert (f"{format_size(row['bytes_per_pe'])} per PE" in text) == (name != "sizes")
     assert ("32x32" in text) == (name != "pes")
 
 

@@ -33,8 +33,8 @@ constexpr struct {
 /// ahead, ahead_level, members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs
 /// of each of an AMD EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon
 /// (family 6, model 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and
-/// `ahead` of transpose had no effect: gcc had removed these prefetches. prefetches = 0 was
-/// measured on family 26 only.
+/// `ahead` of transpose had no effect: gcc had removed these prefetches, and prefetches = 0
+/// was not measured.
 #define PIDCOMM_TUNED_PASSES(X)                                                                  \
   X(transpose, 1, 64, {4, 24, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
   X(replicate, 8, 8, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})                 \

@@ -164,11 +164,13 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
 
     Changes one key at a time (see others_of), and keeps the value if the cases of the pass are on
     average 3% faster twice, and no case is 3% slower. Yields the name of each pass when its search
-    begins, then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the MRAM of
-    the set and needs 1024 PEs. Raises Error if a result is wrong.
+    begins, then its values. size: bytes per PE. Stops after about `seconds`, of which each pass
+    gets an equal share and what earlier passes left. Overwrites the MRAM of the set and needs 1024
+    PEs. Raises Error if a result is wrong.
     """
     end = monotonic() + seconds
-    for pass_ in passes:
+    for number, pass_ in enumerate(passes):
+        end_of_pass = monotonic() + (end - monotonic()) / (len(passes) - number)
         yield pass_
         search = _Search(pe_set, pass_, size)
         for key in _core.tuning()[pass_][0]:
@@ -187,8 +189,10 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
                     found, found_us = others[fastest], again
             _core.tune(pass_, found)
             yield Choice(pass_, key, best[key], found[key], sum(before), sum(found_us))
-            if monotonic() > end:
-                return
+            if monotonic() > end_of_pass:
+                break
+        if monotonic() > end:
+            return
 
 
 def write_file(path: Path, passes: Collection[str]) -> None:
