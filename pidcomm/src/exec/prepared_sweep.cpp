@@ -39,6 +39,7 @@ std::vector<StreamStart> selected(const std::vector<StreamStart> &starts,
                                   const std::vector<uint32_t> &numbers, std::size_t of_section) {
   if (numbers.empty()) return starts;
   std::vector<StreamStart> some;
+  some.reserve(starts.size() / of_section * numbers.size());
   for (std::size_t section = 0; section < starts.size(); section += of_section)
     for (const uint32_t number : numbers) some.push_back(starts[section + number]);
   return some;

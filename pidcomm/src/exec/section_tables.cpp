@@ -32,17 +32,24 @@ void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
 /// The lane_map of a source from which no lane comes.
 constexpr uint64_t kNoLanes = kNoLane * 0x0101010101010101u;
 
+/// At most 8 sources.
+struct MergeSources {
+  std::array<MergeSource, kLanes> list;
+  uint32_t count = 0;
+
+  const MergeSource *begin() const { return list.data(); }
+  const MergeSource *end() const { return list.data() + count; }
+};
+
 /// Returns the lines whose lanes make up an output line.
-std::vector<MergeSource> merge_sources_of(const SectionTables::LineSources &sources) {
-  std::vector<MergeSource> lines;
-  lines.reserve(kLanes);
+MergeSources merge_sources_of(const SectionTables::LineSources &sources) {
+  MergeSources lines;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     if (sources[lane].stream == SectionTables::kNoStream) continue;
-    auto line = std::find_if(lines.begin(), lines.end(), [&](const MergeSource &other) {
-      return other.stream == sources[lane].stream;
-    });
-    if (line == lines.end()) line = lines.insert(line, {kNoLanes, sources[lane].stream});
-    set_lane(*line, lane, sources[lane].lane);
+    uint32_t line = 0;
+    while (line < lines.count && lines.list[line].stream != sources[lane].stream) ++line;
+    if (line == lines.count) lines.list[lines.count++] = {kNoLanes, sources[lane].stream};
+    set_lane(lines.list[line], lane, sources[lane].lane);
   }
   return lines;
 }
@@ -53,15 +60,15 @@ uint32_t tile_mask_of(std::size_t targets) {
 }
 
 /// Returns the 8 sources of a tile that makes the lines of some targets.
-std::vector<MergeSource> tile_of(const std::vector<SectionTables::LineSources> &targets) {
+MergeSources tile_of(const std::vector<SectionTables::LineSources> &targets) {
   const uint32_t mask = tile_mask_of(targets.size());
-  std::vector<MergeSource> sources;
+  MergeSources sources;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const bool has_pe = targets[0][lane].stream != SectionTables::kNoStream;
     MergeSource source = {kNoLanes, targets[0][has_pe ? lane : 0].stream};
     for (uint32_t n = 0; has_pe && n < targets.size(); ++n)
       set_lane(source, (lane & ~mask) | n, targets[n][lane].lane);
-    sources.push_back(source);
+    sources.list[sources.count++] = source;
   }
   return sources;
 }
@@ -73,7 +80,7 @@ bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   const uint32_t mask = tile_mask_of(targets.size()), lines = mask + 1;
   const uint32_t tile_instructions =
       kLanes + kLanes + (kLanes - lines) + lines * static_cast<uint32_t>(std::popcount(mask));
-  return tile_instructions < 3 * merge_sources_of(targets[0]).size() * targets.size();
+  return tile_instructions < 3 * merge_sources_of(targets[0]).count * targets.size();
 }
 
 /// Returns how the rows of a stream in a RowTable differ, from its 8 entries.
@@ -111,7 +118,7 @@ class MergeUnits {
   /// Adds the line of an entangled group and a block to the last unit, or to a new unit if the last
   /// unit has a tile or many streams.
   void add_without_tile(uint32_t eg, uint32_t block, const SectionTables::LineSources &sources) {
-    const std::vector<MergeSource> lines = merge_sources_of(sources);
+    const MergeSources lines = merge_sources_of(sources);
     const auto is_new = [&](const MergeSource &line) {
       return visited_at_[line.stream] != before_;
     };
@@ -136,7 +143,7 @@ class MergeUnits {
 
   /// Adds sources, and those of their streams that the last unit does not have yet. Returns the
   /// number of sources before.
-  uint32_t add_sources(const std::vector<MergeSource> &sources) {
+  uint32_t add_sources(const MergeSources &sources) {
     const auto first_source = static_cast<uint32_t>(lists_.sources.size());
     for (const MergeSource &source : sources) {
       uint32_t &visited = visited_at_[source.stream];
@@ -193,10 +200,13 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                  out_streams = this->out_streams();
   const bool is_buffered = sweep.is_in_place();
   const bool has_tiles = plan.in.per_member && !is_buffered;
+  lists_.targets.reserve(out_streams);
+  lists_.sources.reserve(out_streams);
   MergeUnits units(lists_, egs, in_streams, keep_lanes_, is_buffered);
+  std::vector<LineSources> targets;
   for (uint32_t eg = 0; eg < egs; ++eg) {
     for (uint32_t block = 0; block < out_blocks_;) {
-      const std::vector<LineSources> targets = targets_of_same_streams(eg, block);
+      find_targets_of_same_streams(eg, block, targets);
       if (has_tiles && is_faster_as_tile(targets))
         units.add_tile(eg, block, targets);
       else
@@ -280,9 +290,9 @@ SectionTables::LineSources SectionTables::sources_of(uint32_t eg, uint32_t block
   return sources;
 }
 
-std::vector<SectionTables::LineSources> SectionTables::targets_of_same_streams(
-    uint32_t eg, uint32_t block) const {
-  std::vector<LineSources> targets = {sources_of(eg, block)};
+void SectionTables::find_targets_of_same_streams(uint32_t eg, uint32_t block,
+                                                 std::vector<LineSources> &targets) const {
+  targets.assign(1, sources_of(eg, block));
   while (++block < out_blocks_) {
     const LineSources next = sources_of(eg, block);
     const bool has_same_streams =
@@ -291,7 +301,6 @@ std::vector<SectionTables::LineSources> SectionTables::targets_of_same_streams(
     if (!has_same_streams) break;
     targets.push_back(next);
   }
-  return targets;
 }
 
 void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {

@@ -65,9 +65,10 @@ class SectionTables {
   void make_rows(const Plan &plan, const Sweep &sweep);
   /// Returns the sources of the output stream of one entangled group and output block.
   LineSources sources_of(uint32_t eg, uint32_t block) const;
-  /// Returns the sources of this output stream, and of those of the next blocks that have the same
-  /// input stream in each lane.
-  std::vector<LineSources> targets_of_same_streams(uint32_t eg, uint32_t block) const;
+  /// Sets `targets` to the sources of this output stream, and of those of the next blocks that have
+  /// the same input stream in each lane.
+  void find_targets_of_same_streams(uint32_t eg, uint32_t block,
+                                    std::vector<LineSources> &targets) const;
 
   const Split &split_;
   uint32_t in_blocks_, out_blocks_;  // of a section
