@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/geometry.h"
+#include "exec/plan_cache.h"
 #include "harness.h"
 #include "line_kernels/kernels.h"
 #include "line_kernels/tuning.h"
@@ -250,6 +251,49 @@ TEST(Pieces_CoverAllWordsAndGiveEveryThreadWork) {
         CHECK(units * pieces.count >= std::min(of_all, units * ((words + 7) / 8)));
       }
   CHECK(pieces_of(1, 100, 2).start_of(1) == 48);  // not 64, which would be unequal
+}
+
+/// For plans that name their technique.
+class NoPlanner : public Planner {
+ public:
+  uint64_t version() const override { return 0; }
+  std::vector<int> techniques(const Hypercube &, const pidcomm_request &, const Options &,
+                              uint64_t) const override {
+    return {};
+  }
+};
+
+TEST(PlanCache_ForgetsTheTablesOfTheLeastRecentlyUsedPlans) {
+  constexpr std::size_t kPlans = 6, kBudget = std::size_t{128} << 20;
+  constexpr uint32_t kPes = 1999;  // the tables of an alltoall of all PEs have about 40 MB
+  constexpr Options options = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1,
+                               PIDCOMM_COHERENCE_NONE, 0};
+  const NoPlanner planner;
+  const Hypercube cube = Hypercube::of({kPes});
+  PlanCache cache(planner, cube, true);
+  std::vector<std::shared_ptr<CachedPlan>> plans;
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLTOALL;
+  request.mask = "1";
+  request.bytes = 8 * kPes;
+  request.type = PIDCOMM_UINT8;
+  for (std::size_t i = 0; i < kPlans; ++i) {
+    request.dst = (i + 1) * request.bytes;
+    plans.push_back(cache.plan_for(request, options, 0, false).cached);
+    cache.keep_prepared(*plans[i],
+                        std::make_shared<const PreparedSweep>(
+                            plans[i]->plan, std::get<TileForm>(plans[i]->plan.form).sweep));
+    CHECK(plans[i]->prepared != nullptr);
+  }
+  std::size_t kept = 0, bytes = 0;
+  for (std::size_t i = kPlans; i-- > 0;) {
+    if (plans[i]->prepared == nullptr) continue;
+    CHECK_EQ(kept++, kPlans - 1 - i);  // those of the last calls
+    bytes += plans[i]->prepared->bytes();
+  }
+  CHECK(kept < kPlans);
+  CHECK(bytes <= kBudget);
+  CHECK(bytes + bytes / kept > kBudget);
 }
 
 TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {
