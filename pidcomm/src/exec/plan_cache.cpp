@@ -123,11 +123,15 @@ PlannedCall PlanCache::plan_for(const pidcomm_request &request, const Options &o
 
 void PlanCache::keep_prepared(CachedPlan &cached, std::shared_ptr<const PreparedSweep> prepared) {
   if (cached.prepared == prepared) return;
-  cached.prepared = prepared->bytes() <= kKeptBytes ? std::move(prepared) : nullptr;
-  std::size_t bytes = 0;
+  cached.prepared = std::move(prepared);
+  std::size_t kept_bytes = 0;
   for (const std::shared_ptr<CachedPlan> &plan : plans_) {
-    if (plan->prepared != nullptr) bytes += plan->prepared->bytes();
-    if (bytes > kKeptBytes) plan->prepared = nullptr;
+    if (plan->prepared == nullptr) continue;
+    const std::size_t bytes = plan->prepared->bytes();
+    if (kept_bytes + bytes <= kKeptBytes)
+      kept_bytes += bytes;
+    else
+      plan->prepared = nullptr;
   }
 }
 

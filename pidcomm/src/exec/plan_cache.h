@@ -24,7 +24,7 @@ struct CachedPlan {
   Plan plan;
   std::shared_ptr<const PreparedSweep>
       prepared{};  // of a TileForm, or null; see PlanCache::keep_prepared
-  // Only for the call that moves bytes: a run by one thread, and the tables that it uses.
+  // Only for the call that moves bytes: a small run by one thread, and the tables that it uses.
   std::shared_ptr<const PreparedSweep> run_prepared{};
   std::unique_ptr<SweepRun> run{};
 
@@ -56,12 +56,13 @@ class PlanCache {
   PlannedCall plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base,
                        bool is_timed);
 
-  /// Keeps `prepared` with its plan, unless it has more than kKeptBytes. Forgets those of the least
-  /// recently used plans, so that all together have at most kKeptBytes.
+  /// Keeps the tables of a plan of the cache for later calls, unless they have more than 256 MiB.
+  /// Forgets tables of other plans, the least recently used first, until all kept tables together
+  /// have at most 256 MiB.
   void keep_prepared(CachedPlan &cached, std::shared_ptr<const PreparedSweep> prepared);
 
  private:
-  static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
+  static constexpr std::size_t kKeptBytes = std::size_t{256} << 20;
 
   std::shared_ptr<CachedPlan> find(const pidcomm_request &request, const Options &options,
                                    uint64_t heap_base);

@@ -33,16 +33,14 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
 /// Returns the first entangled group of the bank pair of entangled group `eg`.
 uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairEgs; }
 
-/// Returns those of the streams of each section whose numbers in the section are given; all if none
-/// is given.
+/// Returns the streams with some numbers, or all if `numbers` is empty.
 std::vector<StreamStart> selected(const std::vector<StreamStart> &starts,
-                                  const std::vector<uint32_t> &numbers, std::size_t of_section) {
+                                  const std::vector<uint32_t> &numbers) {
   if (numbers.empty()) return starts;
-  std::vector<StreamStart> some;
-  some.reserve(starts.size() / of_section * numbers.size());
-  for (std::size_t section = 0; section < starts.size(); section += of_section)
-    for (const uint32_t number : numbers) some.push_back(starts[section + number]);
-  return some;
+  std::vector<StreamStart> selection;
+  selection.reserve(numbers.size());
+  for (const uint32_t number : numbers) selection.push_back(starts[number]);
+  return selection;
 }
 
 std::vector<SubItem> sub_items_of(const Sweep &sweep, const SectionTables &tables) {
@@ -52,9 +50,8 @@ std::vector<SubItem> sub_items_of(const Sweep &sweep, const SectionTables &table
   if (!tables.parts().empty()) {
     std::vector<SubItem> sub_items;
     for (const SectionPart &part : tables.parts())
-      sub_items.push_back({selected(all.in, part.in, tables.in_streams()),
-                           selected(all.out, part.out, tables.out_streams()), 0, part.keep_lanes,
-                           &part});
+      sub_items.push_back(
+          {selected(all.in, part.in), selected(all.out, part.out), 0, part.keep_lanes, &part});
     return sub_items;
   }
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
@@ -117,10 +114,10 @@ uint32_t PreparedSweep::rank_members() const {
 }
 
 std::size_t PreparedSweep::bytes() const {
-  std::size_t bytes =
-      tables_.bytes() + items_.size() * sizeof items_[0] + begins_.size() * sizeof begins_[0];
+  std::size_t bytes = tables_.bytes() + sub_items_.capacity() * sizeof sub_items_[0] +
+                      items_.capacity() * sizeof items_[0] + begins_.capacity() * sizeof begins_[0];
   for (const SubItem &sub_item : sub_items_)
-    bytes += (sub_item.in.size() + sub_item.out.size()) * sizeof sub_item.in[0];
+    bytes += (sub_item.in.capacity() + sub_item.out.capacity()) * sizeof sub_item.in[0];
   return bytes;
 }
 
@@ -181,6 +178,7 @@ void PreparedSweep::make_batches() {
       begins_.push_back(first + count * batch / batches);
     largest_batch_ = std::max(largest_batch_, (count + batches - 1) / batches);
   }
+  items_.reserve(entries.size());
   for (const Entry &entry : entries)
     items_.push_back({advanced(origin_, sweep_.outer, entry.item), &sub_items_[entry.sub_item]});
   begins_.push_back(static_cast<uint32_t>(entries.size()));

@@ -58,7 +58,7 @@ class PreparedSweep {
   std::size_t in_streams() const { return in_streams_; }
   std::size_t out_streams() const { return out_streams_; }
   /// Number of group members with input streams in one rank, if the first item starts at the first
-  /// entangled group of a rank.
+  /// entangled group of a rank. 1 if the sweep does not reduce.
   uint32_t rank_members() const;
 
   uint64_t batches() const {
@@ -68,7 +68,7 @@ class PreparedSweep {
     return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch];
   }
   uint32_t largest_batch() const { return largest_batch_; }
-  /// Bytes of host memory.
+  /// Bytes of the tables and lists.
   std::size_t bytes() const;
   BatchItem item(uint64_t batch, uint32_t index) const {
     if (!begins_.empty()) return items_[begins_[batch] + index];

@@ -8,9 +8,6 @@ namespace pidcomm {
 
 namespace {
 
-/// Lines that stay in the second-level cache.
-constexpr uint32_t kCachedLines = 12288;
-
 /// The largest number of lines of the sums of a batch (see RowPass::accumulate). More lines take
 /// more time: sums, rows and loaded lines share the caches of a CPU.
 constexpr uint32_t kSumLines = 1024;
@@ -19,10 +16,6 @@ static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
 /// Input streams of a unit. The bandwidth of the memory is lower if a thread visits more streams at
 /// a time.
 constexpr uint32_t kUnitStreams = 24;
-
-/// Streams of a part: the pointers to them stay in the first-level cache, and a part has enough
-/// lines to prefetch. A section with few parts is not cut.
-constexpr uint32_t kPartStreams = 2048, kFewParts = 4;
 
 /// Sets the lane of the source from which a lane comes.
 void set_lane(MergeSource &source, uint32_t lane, uint32_t from) {
@@ -196,8 +189,8 @@ SectionTables::SectionTables(const Plan &plan, const Sweep &sweep)
 }
 
 void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
-  const uint32_t egs = split_.section_egs, in_streams = this->in_streams(),
-                 out_streams = this->out_streams();
+  const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs,
+                 out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
   const bool has_tiles = plan.in.per_member && !is_buffered;
   lists_.targets.reserve(out_streams);
@@ -235,11 +228,10 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                             step,
                             strip,
                             is_buffered};
-  const bool loads_once = units.longest_reload() == 0 || in_streams < out_streams / kLanes;
-  if (!is_buffered && loads_once && in_streams + out_streams > kFewParts * kPartStreams)
+  if (parts_of(sweep) > 1)
     cut_merge(table);
   else
-    parts_.push_back({{}, {}, keep_lanes_, table});
+    parts_.push_back({.keep_lanes = keep_lanes_, .merge = table});
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
@@ -256,7 +248,7 @@ void SectionTables::cut_merge(const MergeTable &table) {
     stream = number;
   };
   for (auto unit = lists_.units.begin(); unit != lists_.units.end();) {
-    SectionPart part{{}, {}, keep_lanes_, table};
+    SectionPart part{.keep_lanes = keep_lanes_, .merge = table};
     part.merge.units = &*unit;
     while (unit != lists_.units.end() && part.in.size() + part.out.size() < kPartStreams) {
       for (uint32_t n = 0; n < unit->stream_count; ++n)
@@ -311,8 +303,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const bool has_sums = sections > 1;
   // With one group, the PEs of entangled group e receive the blocks 8 e to 8 e + 7. A part has the
   // input streams of some of these blocks. All parts use the table of the first part.
-  const bool is_cut = has_row_per_pe && split_.section.groups == 1 && !has_sums &&
-                      !sweep.is_in_place() && in_streams() > kFewParts * kPartStreams;
+  const bool is_cut = parts_of(sweep) > 1;
   const uint32_t part_egs = is_cut ? std::max(kPartStreams / (kLanes * egs), 1u) : egs;
   const uint32_t blocks = std::min(in_blocks_, part_egs * kLanes), streams = blocks * egs;
   const bool has_long_steps =
@@ -344,25 +335,33 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
                  sums = uint64_t{table.batch_streams} * table.step_words;
   buffer_bytes_ = (table.rows * row_lines + sums) * kLineBytes;
   if (!is_cut) {
-    parts_.push_back({{}, {}, keep_lanes_, {}, table});
+    parts_.push_back({.keep_lanes = keep_lanes_, .rows = table});
     return;
   }
   for (uint32_t eg = 0; eg < egs; eg += part_egs) {
     const uint32_t own_egs = std::min(part_egs, egs - eg), first_row = eg * kLanes,
                    own_rows = std::min(pes - first_row, part_egs * kLanes);
-    SectionPart part{{}, {}, eg + own_egs == egs ? keep_lanes_ : 0, {}, table};
+    const bool is_last = eg + own_egs == egs;
+    SectionPart part{.keep_lanes = is_last ? keep_lanes_ : 0, .rows = table};
     for (uint32_t n = 0; n < own_rows * egs; ++n) part.in.push_back(first_row * egs + n);
     for (uint32_t n = 0; n < own_egs; ++n) part.out.push_back(eg + n);
     part.rows.in_streams = own_rows * egs;
     part.rows.egs = own_egs;
     part.rows.rows = own_rows;
+    if (is_last) {
+      uint32_t *const last_out = &row_out_[uint64_t{part_egs} * kLanes];
+      for (uint32_t n = 0; n < own_egs * kLanes; ++n) last_out[n] = n < own_rows ? n : kNoRow;
+      part.rows.out = last_out;
+    }
     parts_.push_back(std::move(part));
   }
 }
 
 std::size_t SectionTables::bytes() const {
-  const auto bytes_of = [](const auto &table) { return table.size() * sizeof table[0]; };
-  return bytes_of(lists_.units) + bytes_of(lists_.streams) + bytes_of(lists_.targets) +
+  const auto bytes_of = [](const auto &table) { return table.capacity() * sizeof table[0]; };
+  std::size_t of_parts = bytes_of(parts_);
+  for (const SectionPart &part : parts_) of_parts += bytes_of(part.in) + bytes_of(part.out);
+  return of_parts + bytes_of(lists_.units) + bytes_of(lists_.streams) + bytes_of(lists_.targets) +
          bytes_of(lists_.sources) + bytes_of(row_in_) + bytes_of(row_lanes_) + bytes_of(row_out_);
 }
 

@@ -19,11 +19,12 @@ struct MergeLists {
   std::vector<MergeSource> sources;
 };
 
-/// A part of the work on a section that a thread can carry out without the other parts: its streams
-/// in the order of its table. If both lists are empty, these are all streams in their own order.
+/// A part of the work on a section; see parts_of. The table of the part numbers its streams: stream
+/// n is stream in[n] or out[n] of the section. If `in` and `out` are empty, the part has all
+/// streams, with the numbers that they have in the section.
 struct SectionPart {
-  std::vector<uint32_t> in, out;
-  uint32_t keep_lanes;  // lanes of its last entangled group without a PE
+  std::vector<uint32_t> in{}, out{};
+  uint32_t keep_lanes;  // lanes without a PE: of the section (merge) or of the part (rows)
   MergeTable merge{};   // of the pass merge
   RowTable rows{};      // of the passes with rows
 };
@@ -40,9 +41,6 @@ class SectionTables {
 
   /// Empty if the pass does not use tables.
   const std::vector<SectionPart> &parts() const { return parts_; }
-  /// Numbers of streams of a section.
-  uint32_t in_streams() const { return in_blocks_ * split_.section_egs; }
-  uint32_t out_streams() const { return out_blocks_ * split_.section_egs; }
   /// Lanes of the last entangled group without a PE.
   uint32_t keep_lanes() const { return keep_lanes_; }
   /// Bytes of the tables.
@@ -60,7 +58,7 @@ class SectionTables {
 
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
-  /// Cuts the units of a table into parts with about kPartStreams streams.
+  /// Cuts the units of the table of the section into parts.
   void cut_merge(const MergeTable &table);
   void make_rows(const Plan &plan, const Sweep &sweep);
   /// Returns the sources of the output stream of one entangled group and output block.

@@ -120,7 +120,10 @@ class Chunk {
     call.in_count = in_count_;
     call.out_count = out_count_;
     call.keep_lanes = keep_lanes_;
-    if (part_ != nullptr) call.merge = &part_->merge, call.rows = &part_->rows;
+    if (part_ != nullptr) {
+      call.merge = &part_->merge;
+      call.rows = &part_->rows;
+    }
     call.prefetch_end = run_words_;
     call.words = words_;
     call.first_words = first_step_words();
@@ -157,7 +160,7 @@ class Chunk {
           *to++ = start.is_missing ? nullptr : pass_.host + begin + start.bytes;
         return;
       }
-      // Most streams begin in the run of the stream before.
+      // Blocks that follow each other in an entangled group often begin in one run.
       uint64_t run = ~uint64_t{0}, run_word = 0, last_word = 0;
       uint32_t run_egs = 0;
       std::byte *run_line = nullptr;
@@ -166,7 +169,7 @@ class Chunk {
         if (word / kRunWords != run || start.egs != run_egs) {
           run = word / kRunWords;
           run_egs = start.egs;
-          run_line = pass_.eg_base[eg + run_egs] + word_offset(run * kRunWords);
+          run_line = position_of(pass_.eg_base[eg + run_egs], run * kRunWords).line;
         }
         run_word = word % kRunWords;
         last_word = std::max(last_word, run_word);

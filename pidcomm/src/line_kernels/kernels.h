@@ -70,14 +70,15 @@ struct Store {
 };
 
 /// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of
-/// the section. Without a tile (see MergeUnit), lane l of the output line comes from the source in
-/// whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
+/// the section. A table is of a section or of a part of one (see parts_of), and numbers its streams
+/// and entangled groups. Without a tile (see MergeUnit), lane l of the output line comes from the
+/// source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
 struct MergeSource {
   uint64_t lane_map;
-  uint32_t stream;  // index of the input stream in the section
+  uint32_t stream;  // number of the input stream
 };
 struct MergeTarget {
-  uint32_t stream;  // index of the output stream in the section
+  uint32_t stream;  // number of the output stream
   uint32_t first_source, source_count;
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
@@ -97,11 +98,11 @@ struct MergeUnit {
 };
 struct MergeTable {
   const MergeUnit *units;
-  const uint32_t *streams;  // indices of input streams in the section; null: 0, 1, ...
+  const uint32_t *streams;  // numbers of input streams; null: 0, 1, ...
   const MergeTarget *targets;
   const MergeSource *sources;
   uint32_t unit_count;
-  uint32_t in_streams, out_streams;  // of a section
+  uint32_t in_streams, out_streams;
   uint32_t step_words;   // the pass visits all units of all items for these words, then continues
                          // with the next words; a multiple of strip_words
   uint32_t strip_words;  // words of a stream that the pass visits before the next stream
@@ -121,14 +122,14 @@ enum class LaneRows : uint8_t {
 /// kFirstOfRow is set for the first PE of a row.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
 struct RowTable {
-  const uint32_t *in;        // [input stream in the section][lane]
-  const LaneRows *in_lanes;  // [input stream in the section]
-  const uint32_t *out;       // [entangled group of the section][lane]
-  uint32_t in_streams;       // of a section
-  uint32_t egs;              // entangled groups of a section
-  uint32_t rows;             // number of rows
-  uint32_t step_words;       // kStripWords or kRowStepWords
-  uint32_t batch_streams;    // see RowPass::accumulate; 0 if a set has one section
+  const uint32_t *in;        // [input stream][lane]
+  const LaneRows *in_lanes;  // [input stream]
+  const uint32_t *out;       // [entangled group][lane]
+  uint32_t in_streams;
+  uint32_t egs;            // number of entangled groups
+  uint32_t rows;           // number of rows
+  uint32_t step_words;     // kStripWords or kRowStepWords
+  uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
 };
 
 /// Words of a stream that merge and reduce_rows visit before the next stream.

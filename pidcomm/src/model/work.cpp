@@ -82,10 +82,11 @@ Phase phase_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   // once and then from a cache.
   if (plan.in.space == Space::host && !plan.in.per_member)
     phase.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  const auto pieces = static_cast<double>(
-      pieces_of(iterations_of(sweep.outer), sweep.words, plan.options.threads).count);
+  const uint64_t units = iterations_of(sweep.outer) * parts_of(sweep);
+  const auto pieces =
+      static_cast<double>(pieces_of(units, sweep.words, plan.options.threads).count);
   phase.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
-  phase.units = static_cast<double>(iterations_of(sweep.outer)) * pieces;
+  phase.units = static_cast<double>(units) * pieces;
   return phase;
 }
 

@@ -171,15 +171,29 @@ void arrange(Sweep &sweep) {
 }
 
 Pieces pieces_of(uint64_t units, uint64_t words, int threads) {
-  constexpr uint64_t kUnitsPerThread = 16, kLongChunk = 64, kShortChunk = 8;
-  const auto of_all = static_cast<uint64_t>(threads), wanted = kUnitsPerThread * of_all;
-  if (threads == 1 || units >= wanted) return {1, words, kLongChunk};
-  const auto cut = [&](uint64_t chunk_words, uint64_t all_units) -> Pieces {
+  constexpr uint64_t kPiecesPerThread = 16, kLongChunk = 64, kShortChunk = 8;
+  const auto thread_count = static_cast<uint64_t>(threads);
+  if (threads == 1 || units >= kPiecesPerThread * thread_count) return {1, words, kLongChunk};
+  const auto cut = [&](uint64_t chunk_words, uint64_t wanted_pieces) -> Pieces {
     const uint64_t chunks = std::max<uint64_t>((words + chunk_words - 1) / chunk_words, 1);
-    return {std::min(chunks, (all_units + units - 1) / units), words, chunk_words};
+    return {std::min(chunks, (wanted_pieces + units - 1) / units), words, chunk_words};
   };
-  const Pieces pieces = cut(kLongChunk, wanted);
-  return units * pieces.count >= 2 * of_all ? pieces : cut(kShortChunk, of_all);
+  const Pieces pieces = cut(kLongChunk, kPiecesPerThread * thread_count);
+  if (units * pieces.count >= 2 * thread_count) return pieces;
+  return cut(kShortChunk, thread_count);  // not more, because a piece needs pointers to all streams
+}
+
+uint64_t parts_of(const Sweep &sweep) {
+  constexpr uint64_t kFewParts = 4;
+  const Split &split = sweep.split;
+  const uint64_t in = streams_of(sweep.in), out = streams_of(sweep.out),
+                 parts = (in + out - 1) / kPartStreams + 1;
+  // With one group, each line is the input of one part (alltoall, reduce_scatter) or of all parts
+  // (allgather).
+  const bool is_one_group = split.section.groups == 1 && split.member_sections() == 1;
+  const bool has_parts = sweep.pass == Pass::merge ? in == out || in * sweep.words <= kCachedLines
+                                                   : sweep.pass == Pass::reduce_rows && in > out;
+  return has_parts && is_one_group && !sweep.is_in_place() && parts > kFewParts ? parts : 1;
 }
 
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,

@@ -92,9 +92,21 @@ struct Pieces {
 };
 
 /// Cuts the words of each of `units` units, so that threads have equal shares. Returns one piece if
-/// there is one thread, or if the units already give equal shares. A piece has at least 64 words,
-/// or 8 words if threads would have no work otherwise.
+/// there is one thread, or if the units already give equal shares. Cuts at multiples of 64 words,
+/// or of 8 words if there would be fewer than two pieces for each thread.
 Pieces pieces_of(uint64_t units, uint64_t words, int threads);
+
+/// Lines that stay in the second-level cache.
+inline constexpr uint32_t kCachedLines = 12288;
+
+/// Streams of a part of an item: the pointers to them stay in the first-level cache, and a part has
+/// enough lines to prefetch.
+inline constexpr uint32_t kPartStreams = 2048;
+
+/// Returns the number of parts with about kPartStreams streams into which to cut an item whose
+/// section has very many streams; 1 for all other items. Threads carry out parts one without the
+/// other. No part loads lines of another part, except those that stay in the second-level cache.
+uint64_t parts_of(const Sweep &sweep);
 
 // Functions to build sweeps.
 

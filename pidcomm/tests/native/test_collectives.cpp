@@ -52,7 +52,7 @@ const Cases kTileParts = {"tile, sections in parts",
                           {{63, 8}, {61, 9}, {7, 37}},
                           {8, 152},
                           {PIDCOMM_TECHNIQUE_TILE},
-                          Isas::kOne,
+                          Isas::kAudit,
                           {machine::kDefaultCoherence}};
 // Blocks that threads share. The share of a thread does not depend on the ISA.
 const Cases kTileThreads = {"tile, threads share sections",

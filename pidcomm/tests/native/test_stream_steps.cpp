@@ -114,6 +114,7 @@ TEST(FloatsOfAStream_AreCombinedInTheOrderOfACall) {
         ok(pidcomm_read(cube, kBytes, kBytes, want.data()));
         const StreamPointer stream = stream_of(setting.set, rank_groups);
         request.dst = 2 * kBytes;
+        ok(pidcomm_write(cube, request.dst, kBytes, from.data()));
         ok(pidcomm_stream_run(stream.get(), cube, &request, nullptr, parts));
         ok(pidcomm_stream_execute(stream.get(), nullptr));
         ok(pidcomm_read(cube, 2 * kBytes, kBytes, got.data()));

@@ -31,7 +31,8 @@ struct Restored {
   }
 };
 
-/// Makes reductions load with (1) or without (0) prefetches, with the same values on all CPUs.
+/// Makes reductions load with (1) or without (0) prefetches, with the same steps and distance on
+/// all CPUs.
 struct ReductionsPrefetch : Restored {
   explicit ReductionsPrefetch(std::uint32_t prefetches) {
     for (Pass pass : before) {

@@ -164,9 +164,9 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
 
     Changes one key at a time (see others_of), and keeps the value if the cases of the pass are on
     average 3% faster twice, and no case is 3% slower. Yields the name of each pass when its search
-    begins, then its values. size: bytes per PE. Stops after about `seconds`, of which each pass
-    gets an equal share and what earlier passes left. Overwrites the MRAM of the set and needs 1024
-    PEs. Raises Error if a result is wrong.
+    begins, then its values. size: bytes per PE. Stops after about `seconds`; each pass gets
+    an equal share of the time that is left. Overwrites the MRAM of the set and needs 1024 PEs.
+    Raises Error if a result is wrong.
     """
     end = monotonic() + seconds
     for number, pass_ in enumerate(passes):
