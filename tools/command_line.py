@@ -55,7 +55,8 @@ TEXT = "".join(
 SECTIONS = dict(re.findall(r"^## ([a-z -]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 
 # Options of a small problem.
-QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
+SMALL_SHAPE = ["--shape", "8x8"]
+QUICK = [*SMALL_SHAPE, "--bytes", "8KiB"]
 
 
 def variables(**wanted: str) -> dict[str, str]:

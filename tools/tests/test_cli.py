@@ -147,6 +147,10 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bench", "reduce", "--dtype", "all", "--op", "and"], "float32"),
         (["bench", "--sweep", "rows=1..2"], "sweep 'rows=1..2' is not a sweep; write it as bytes="),
         (["bench", "--sweep", "bytes"], "sweep 'bytes' is not a sweep"),
+        (
+            ["bench", "--sweep", "bytes=8,64", "--bytes", "8KiB"],
+            "--bytes 8KiB does not apply: --sweep gives the bytes per PE",
+        ),
         (["bench", "--sweep", "bytes=1..x"], "size 'x'"),
         (["bench", "--sweep", "bytes=0,8"], "0 bytes per PE cannot be timed"),
         (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PIDCOMM, QUICK, variables
+from command_line import PIDCOMM, QUICK, SMALL_SHAPE, variables
 from typer.testing import CliRunner
 
 import dpuemu
@@ -79,7 +79,7 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
         [
             "bench",
             "all",
-            *QUICK,
+            *SMALL_SHAPE,
             "--iters",
             "3",
             "--warmup",
@@ -117,7 +117,7 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
     command = [
         "bench",
         "all",
-        *QUICK,
+        *SMALL_SHAPE,
         "--iters",
         "1",
         "--warmup",

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyte
 import pytest
-from command_line import PIDCOMM, QUICK, variables
+from command_line import PIDCOMM, QUICK, SMALL_SHAPE, variables
 from typer.testing import CliRunner
 
 import pidcomm.bench
@@ -289,7 +289,7 @@ def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path
     command = [
         "bench",
         "all",
-        *QUICK,
+        *SMALL_SHAPE,
         "--iters",
         "1",
         "--warmup",

@@ -238,6 +238,8 @@ def bench(
     same round. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
+    if "bytes" in sweeps:
+        refuse(["--bytes"], "--sweep gives the bytes per PE")
     if sizes is None:
         sizes = QUICK_SIZE if quick else SIZE
     sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size) for size in sizes.split(",")]
