@@ -56,6 +56,7 @@ CUTS = {
 # Options of CUTS that an example does not take, by a pattern of the example.
 EXCLUDED = {
     "bench.* --quick": ("--iters", "--warmup"),
+    "--sweep bytes": ("--bytes",),
     "--case ": ("--cases",),
     "--collective ": ("--collective",),
     "hosts (run|plan)": ("--collective", "--sizes", "--iters"),
