@@ -231,7 +231,7 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   if (parts_of(sweep) > 1)
     cut_merge(table);
   else
-    parts_.push_back({.keep_lanes = keep_lanes_, .merge = table});
+    parts_.push_back({.merge = table});
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
@@ -248,7 +248,7 @@ void SectionTables::cut_merge(const MergeTable &table) {
     stream = number;
   };
   for (auto unit = lists_.units.begin(); unit != lists_.units.end();) {
-    SectionPart part{.keep_lanes = keep_lanes_, .merge = table};
+    SectionPart part{.merge = table};
     part.merge.units = &*unit;
     while (unit != lists_.units.end() && part.in.size() + part.out.size() < kPartStreams) {
       for (uint32_t n = 0; n < unit->stream_count; ++n)
@@ -335,14 +335,14 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
                  sums = uint64_t{table.batch_streams} * table.step_words;
   buffer_bytes_ = (table.rows * row_lines + sums) * kLineBytes;
   if (!is_cut) {
-    parts_.push_back({.keep_lanes = keep_lanes_, .rows = table});
+    parts_.push_back({.rows = table, .keep_lanes = keep_lanes_});
     return;
   }
   for (uint32_t eg = 0; eg < egs; eg += part_egs) {
     const uint32_t own_egs = std::min(part_egs, egs - eg), first_row = eg * kLanes,
                    own_rows = std::min(pes - first_row, part_egs * kLanes);
     const bool is_last = eg + own_egs == egs;
-    SectionPart part{.keep_lanes = is_last ? keep_lanes_ : 0, .rows = table};
+    SectionPart part{.rows = table, .keep_lanes = is_last ? keep_lanes_ : 0};
     for (uint32_t n = 0; n < own_rows * egs; ++n) part.in.push_back(first_row * egs + n);
     for (uint32_t n = 0; n < own_egs; ++n) part.out.push_back(eg + n);
     part.rows.in_streams = own_rows * egs;

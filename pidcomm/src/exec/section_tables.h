@@ -24,9 +24,9 @@ struct MergeLists {
 /// streams, with the numbers that they have in the section.
 struct SectionPart {
   std::vector<uint32_t> in{}, out{};
-  uint32_t keep_lanes;  // lanes without a PE: of the section (merge) or of the part (rows)
-  MergeTable merge{};   // of the pass merge
-  RowTable rows{};      // of the passes with rows
+  MergeTable merge{};       // of the pass merge
+  RowTable rows{};          // of the passes with rows
+  uint32_t keep_lanes = 0;  // of the passes with rows: lanes without a PE
 };
 
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block

@@ -161,7 +161,7 @@ class Chunk {
         return;
       }
       // Blocks that follow each other in an entangled group often begin in one run.
-      uint64_t run = ~uint64_t{0}, run_word = 0, last_word = 0;
+      uint64_t run = ~uint64_t{0}, last_word = 0;
       uint32_t run_egs = 0;
       std::byte *run_line = nullptr;
       for (const StreamStart &start : starts) {
@@ -171,7 +171,7 @@ class Chunk {
           run_egs = start.egs;
           run_line = position_of(pass_.eg_base[eg + run_egs], run * kRunWords).line;
         }
-        run_word = word % kRunWords;
+        const uint64_t run_word = word % kRunWords;
         last_word = std::max(last_word, run_word);
         *to++ = run_line + run_word * kLineStride;
       }
