@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/geometry.h"
-#include "exec/plan_cache.h"
 #include "harness.h"
 #include "line_kernels/kernels.h"
 #include "line_kernels/tuning.h"
@@ -25,9 +24,6 @@ const std::vector<std::vector<uint32_t>> kShapes = {
 
 const std::vector<std::vector<uint32_t>> kForeachShapes = {
     {64}, {320}, {8, 8}, {2, 32, 3}, {32, 4}, {16, 4, 2}, {4, 2, 8, 5}, {1, 2, 4, 2, 2, 2, 3}};
-
-constexpr Options kTileOptions = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1,
-                                  PIDCOMM_COHERENCE_NONE, 0};
 
 template <class Visit>
 void each_mask_of(const Hypercube &cube, const Visit &visit) {
@@ -256,70 +252,6 @@ TEST(Pieces_CoverAllWordsAndGiveEveryThreadWork) {
   CHECK(pieces_of(1, 100, 2).start_of(1) == 48);  // not 64, which would be unequal
   CHECK_EQ(pieces_of(1, 100000, 8).count, 128u);
   CHECK_EQ(pieces_of(128, 100000, 8).count, 1u);
-}
-
-TEST(SectionsWithVeryManyStreams_AreCutIntoPartsIfPartsLoadNoLineTwice) {
-  const auto parts = [](uint32_t pes, int collective, uint64_t block_words, uint64_t dst) {
-    pidcomm_request request{};
-    request.collective = collective;
-    request.mask = "1";
-    request.bytes = 8 * block_words * pes;
-    request.dst = dst;
-    request.type = PIDCOMM_UINT8;
-    const Plan plan = make_plan(Hypercube::of({pes}), request, kTileOptions, 0);
-    const Sweep &sweep = std::get<TileForm>(plan.form).sweep;
-    const uint64_t batches = PreparedSweep(plan, sweep).batches();
-    CHECK_EQ(batches > 1, parts_of(sweep) > 1);
-    return batches;
-  };
-  constexpr uint64_t kElsewhere = 1 << 20;
-  CHECK(parts(259, PIDCOMM_ALLTOALL, 1, kElsewhere) >= 8);
-  CHECK(parts(259, PIDCOMM_REDUCE_SCATTER, 100, kElsewhere) >= 4);
-  CHECK(parts(259, PIDCOMM_ALLGATHER, 1, kElsewhere) >= 4);
-  CHECK_EQ(parts(259, PIDCOMM_ALLGATHER, 400, kElsewhere), 1u);  // inputs leave the cache
-  CHECK_EQ(parts(259, PIDCOMM_ALLTOALL, 1, 0), 1u);              // in place
-  CHECK_EQ(parts(63, PIDCOMM_ALLTOALL, 1, kElsewhere), 1u);      // few streams
-}
-
-/// For plans that name their technique.
-class NoPlanner : public Planner {
- public:
-  uint64_t version() const override { return 0; }
-  std::vector<int> techniques(const Hypercube &, const pidcomm_request &, const Options &,
-                              uint64_t) const override {
-    return {};
-  }
-};
-
-TEST(PlanCache_ForgetsTheTablesOfTheLeastRecentlyUsedPlans) {
-  constexpr std::size_t kPlans = 10, kBudget = std::size_t{256} << 20;
-  constexpr uint32_t kPes = 1999;  // the tables of an alltoall of all PEs have over 40 MB
-  const NoPlanner planner;
-  const Hypercube cube = Hypercube::of({kPes});
-  PlanCache cache(planner, cube, true);
-  std::vector<std::shared_ptr<CachedPlan>> plans;
-  pidcomm_request request{};
-  request.collective = PIDCOMM_ALLTOALL;
-  request.mask = "1";
-  request.bytes = 8 * kPes;
-  request.type = PIDCOMM_UINT8;
-  for (std::size_t i = 0; i < kPlans; ++i) {
-    request.dst = (i + 1) * request.bytes;
-    plans.push_back(cache.plan_for(request, kTileOptions, 0, false).cached);
-    cache.keep_prepared(*plans[i],
-                        std::make_shared<const PreparedSweep>(
-                            plans[i]->plan, std::get<TileForm>(plans[i]->plan.form).sweep));
-    CHECK(plans[i]->prepared != nullptr);
-  }
-  std::size_t kept = 0, bytes = 0;
-  for (std::size_t i = kPlans; i-- > 0;) {
-    if (plans[i]->prepared == nullptr) continue;
-    CHECK_EQ(kept++, kPlans - 1 - i);  // those of the last calls
-    bytes += plans[i]->prepared->bytes();
-  }
-  CHECK(kept < kPlans);
-  CHECK(bytes <= kBudget);
-  CHECK(bytes + bytes / kept > kBudget);
 }
 
 TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {

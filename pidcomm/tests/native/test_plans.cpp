@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "every_collective.h"
+#include "exec/plan_cache.h"
 #include "harness.h"
 #include "model/work.h"
 #include "plan/plan.h"
@@ -24,6 +25,16 @@ Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *m
   request.type = PIDCOMM_INT32;
   return make_plan(Hypercube::of(lengths), request, options, 0);
 }
+
+/// For plans that name their technique.
+class NoPlanner : public Planner {
+ public:
+  uint64_t version() const override { return 0; }
+  std::vector<int> techniques(const Hypercube &, const pidcomm_request &, const Options &,
+                              uint64_t) const override {
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -259,4 +270,52 @@ TEST(Work_ReadsAndWritesTheBytesOfThePlan) {
   CHECK_EQ(
       work_of_square(PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, kBytes).reorders.size(),
       std::size_t{2});
+}
+
+TEST(SectionsWithVeryManyStreams_AreCutIntoPartsIfPartsLoadNoLineTwice) {
+  const auto parts = [](uint32_t pes, int collective, uint64_t block_words, uint64_t dst) {
+    const Plan plan = plan_of({pes}, collective, "1", 8 * block_words * pes, dst);
+    const Sweep &sweep = std::get<TileForm>(plan.form).sweep;
+    const uint64_t batches = PreparedSweep(plan, sweep).batches();
+    CHECK_EQ(batches > 1, parts_of(sweep) > 1);
+    return batches;
+  };
+  constexpr uint64_t kElsewhere = 1 << 20;
+  CHECK(parts(259, PIDCOMM_ALLTOALL, 1, kElsewhere) >= 8);
+  CHECK(parts(259, PIDCOMM_REDUCE_SCATTER, 100, kElsewhere) >= 4);
+  CHECK(parts(259, PIDCOMM_ALLGATHER, 1, kElsewhere) >= 4);
+  CHECK_EQ(parts(259, PIDCOMM_ALLGATHER, 400, kElsewhere), 1u);  // inputs leave the cache
+  CHECK_EQ(parts(259, PIDCOMM_ALLTOALL, 1, 0), 1u);              // in place
+  CHECK_EQ(parts(63, PIDCOMM_ALLTOALL, 1, kElsewhere), 1u);      // few streams
+}
+
+TEST(PlanCache_ForgetsTheTablesOfTheLeastRecentlyUsedPlans) {
+  constexpr std::size_t kPlans = 10, kBudget = std::size_t{256} << 20;
+  constexpr uint32_t kPes = 1999;  // the tables of an alltoall of all PEs have over 40 MB
+  const NoPlanner planner;
+  const Hypercube cube = Hypercube::of({kPes});
+  PlanCache cache(planner, cube, true);
+  std::vector<std::shared_ptr<CachedPlan>> plans;
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLTOALL;
+  request.mask = "1";
+  request.bytes = 8 * kPes;
+  request.type = PIDCOMM_UINT8;
+  for (std::size_t i = 0; i < kPlans; ++i) {
+    request.dst = (i + 1) * request.bytes;
+    plans.push_back(cache.plan_for(request, kTile, 0, false).cached);
+    cache.keep_prepared(*plans[i],
+                        std::make_shared<const PreparedSweep>(
+                            plans[i]->plan, std::get<TileForm>(plans[i]->plan.form).sweep));
+    CHECK(plans[i]->prepared != nullptr);
+  }
+  std::size_t kept = 0, bytes = 0;
+  for (std::size_t i = kPlans; i-- > 0;) {
+    if (plans[i]->prepared == nullptr) continue;
+    CHECK_EQ(kept++, kPlans - 1 - i);  // those of the last calls
+    bytes += plans[i]->prepared->bytes();
+  }
+  CHECK(kept < kPlans);
+  CHECK(bytes <= kBudget);
+  CHECK(bytes + bytes / kept > kBudget);
 }
