@@ -232,7 +232,7 @@ class MessageWorker {
                targets = static_cast<uint32_t>(targets_.size());
     const uint32_t strip_words =
         is_in_place_ ? std::clamp(kInPlaceLines / streams, 1u, kStepWords) : kStepWords;
-    const MergeUnit unit = {0, streams, 0, targets, 0};
+    const MergeUnit unit = {0, streams, 0, targets};
     const MergeTable table = {&unit,   nullptr, targets_.data(), sources_.data(), 1,
                               streams, targets, kRunWords,       strip_words,     is_in_place_};
     SweepCall call{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <numeric>
 
 namespace pidcomm {
 
@@ -47,14 +48,9 @@ MergeSources merge_sources_of(const SectionTables::LineSources &sources) {
   return lines;
 }
 
-/// Returns the tile_mask of a tile for this number of targets.
-uint32_t tile_mask_of(std::size_t targets) {
-  return std::max<uint32_t>(static_cast<uint32_t>(std::bit_ceil(targets)), 2) - 1;
-}
-
 /// Returns the 8 sources of a tile that makes the lines of some targets.
 MergeSources tile_of(const std::vector<SectionTables::LineSources> &targets) {
-  const uint32_t mask = tile_mask_of(targets.size());
+  const uint32_t mask = tile_mask_of(static_cast<uint32_t>(targets.size()));
   MergeSources sources;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const bool has_pe = targets[0][lane].stream != SectionTables::kNoStream;
@@ -70,7 +66,7 @@ MergeSources tile_of(const std::vector<SectionTables::LineSources> &targets) {
 /// shuffles, an OR for each source after the first of a line, and its transposition. Otherwise, the
 /// pass loads, shuffles and combines each source of each target.
 bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
-  const uint32_t mask = tile_mask_of(targets.size()), lines = mask + 1;
+  const uint32_t mask = tile_mask_of(static_cast<uint32_t>(targets.size())), lines = mask + 1;
   const uint32_t tile_instructions =
       kLanes + kLanes + (kLanes - lines) + lines * static_cast<uint32_t>(std::popcount(mask));
   return tile_instructions < 3 * merge_sources_of(targets[0]).count * targets.size();
@@ -87,84 +83,54 @@ LaneRows lane_rows_of(const uint32_t *entries) {
   return LaneRows::distinct;
 }
 
-/// Appends units to the lists of a MergeTable.
-class MergeUnits {
- public:
-  /// egs: the entangled groups of a section. streams: its input streams. keep_lanes: those of the
-  /// last entangled group. is_one_unit: all targets without a tile are in one unit.
-  MergeUnits(MergeLists &lists, uint32_t egs, uint32_t streams, uint32_t keep_lanes,
-             bool is_one_unit)
-      : lists_(lists),
-        egs_(egs),
-        keep_lanes_(keep_lanes),
-        is_one_unit_(is_one_unit),
-        visited_at_(streams, kNever) {}
-
-  /// Adds a unit that makes the lines of an entangled group and the blocks from first_block on.
-  void add_tile(uint32_t eg, uint32_t first_block,
-                const std::vector<SectionTables::LineSources> &targets) {
-    begin_unit(tile_mask_of(targets.size()));
-    const uint32_t first_source = add_sources(tile_of(targets));
-    for (uint32_t n = 0; n < targets.size(); ++n) add_target(eg, first_block + n, first_source);
+/// Appends a unit with the lines of an entangled group and the blocks from first_block on.
+void add_unit(MergeLists &lists, const MergeSources &sources, uint32_t egs, uint32_t eg,
+              uint32_t first_block, uint32_t targets, uint32_t keep_lanes) {
+  const auto first_source = static_cast<uint32_t>(lists.sources.size());
+  lists.units.push_back(
+      {first_source, sources.count, static_cast<uint32_t>(lists.targets.size()), targets});
+  for (const MergeSource &source : sources) {
+    lists.streams.push_back(source.stream);
+    lists.sources.push_back(source);
   }
+  for (uint32_t n = 0; n < targets; ++n)
+    lists.targets.push_back({(first_block + n) * egs + eg, first_source, sources.count, keep_lanes,
+                             n == 0 ? targets : 1});
+}
 
-  /// Adds the line of an entangled group and a block to the last unit, or to a new unit if the last
-  /// unit has a tile or many streams.
-  void add_without_tile(uint32_t eg, uint32_t block, const SectionTables::LineSources &sources) {
-    const MergeSources lines = merge_sources_of(sources);
-    const auto is_new = [&](const MergeSource &line) {
-      return visited_at_[line.stream] != before_;
-    };
-    const auto added = std::count_if(lines.begin(), lines.end(), is_new);
-    if (lists_.units.empty() || lists_.units.back().tile_mask != 0 ||
-        (!is_one_unit_ && lists_.units.back().stream_count + added > kUnitStreams))
-      begin_unit(0);
-    add_target(eg, block, add_sources(lines));
+/// Returns the numbers of units in breadth-first order: after a unit come the units that load one
+/// of its streams. Then few streams are loaded between two units that load the same stream.
+/// in_streams: the number of input streams of the section.
+std::vector<uint32_t> breadth_first(const MergeLists &lists, uint32_t in_streams) {
+  const auto each_stream = [&](uint32_t unit, const auto &visit) {
+    const MergeUnit &lines = lists.units[unit];
+    for (uint32_t n = 0; n < lines.stream_count; ++n) visit(lists.streams[lines.first_stream + n]);
+  };
+  const auto units = static_cast<uint32_t>(lists.units.size());
+  // The units that load a stream are entries begin[stream] to end[stream] - 1 of `users`.
+  std::vector<uint32_t> end(in_streams, 0), users(lists.streams.size());
+  for (const uint32_t stream : lists.streams) ++end[stream];
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  std::vector<uint32_t> begin = end;
+  for (uint32_t unit = units; unit-- > 0;)
+    each_stream(unit, [&](uint32_t stream) { users[--begin[stream]] = unit; });
+
+  std::vector<uint32_t> order;
+  order.reserve(units);
+  std::vector<bool> is_in_order(units, false);
+  const auto add = [&](uint32_t unit) {
+    if (!is_in_order[unit]) order.push_back(unit);
+    is_in_order[unit] = true;
+  };
+  std::size_t visited = 0;
+  for (uint32_t unit = 0; unit < units; ++unit) {
+    for (add(unit); visited < order.size(); ++visited)
+      each_stream(order[visited], [&](uint32_t stream) {
+        for (; begin[stream] < end[stream]; ++begin[stream]) add(users[begin[stream]]);
+      });
   }
-
-  /// Returns the largest number of streams between two units that load the same stream.
-  uint32_t longest_reload() const { return longest_reload_; }
-
- private:
-  static constexpr uint32_t kNever = ~0u;
-
-  void begin_unit(uint32_t tile_mask) {
-    if (!lists_.units.empty()) before_ += lists_.units.back().stream_count;
-    lists_.units.push_back({static_cast<uint32_t>(lists_.streams.size()), 0,
-                            static_cast<uint32_t>(lists_.targets.size()), 0, tile_mask});
-  }
-
-  /// Adds sources, and those of their streams that the last unit does not have yet. Returns the
-  /// number of sources before.
-  uint32_t add_sources(const MergeSources &sources) {
-    const auto first_source = static_cast<uint32_t>(lists_.sources.size());
-    for (const MergeSource &source : sources) {
-      uint32_t &visited = visited_at_[source.stream];
-      if (visited != before_) {
-        if (visited != kNever) longest_reload_ = std::max(longest_reload_, before_ - visited);
-        visited = before_;
-        lists_.streams.push_back(source.stream);
-        ++lists_.units.back().stream_count;
-      }
-      lists_.sources.push_back(source);
-    }
-    return first_source;
-  }
-
-  void add_target(uint32_t eg, uint32_t block, uint32_t first_source) {
-    lists_.targets.push_back({block * egs_ + eg, first_source,
-                              static_cast<uint32_t>(lists_.sources.size()) - first_source,
-                              eg + 1 == egs_ ? keep_lanes_ : 0});
-    ++lists_.units.back().target_count;
-  }
-
-  MergeLists &lists_;
-  const uint32_t egs_, keep_lanes_;
-  const bool is_one_unit_;
-  uint32_t before_ = 0;               // streams of earlier units
-  std::vector<uint32_t> visited_at_;  // by stream: before_ at the last unit that loads the stream
-  uint32_t longest_reload_ = 0;
-};
+  return order;
+}
 
 }  // namespace
 
@@ -192,30 +158,35 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t egs = split_.section_egs, in_streams = in_blocks_ * egs,
                  out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
-  const bool has_tiles = plan.in.per_member && !is_buffered;
-  lists_.targets.reserve(out_streams);
-  lists_.sources.reserve(out_streams);
-  MergeUnits units(lists_, egs, in_streams, keep_lanes_, is_buffered);
+  bool has_tiles = false;
+  MergeLists lists;
+  lists.targets.reserve(out_streams);
+  lists.sources.reserve(out_streams);
+  lists.streams.reserve(out_streams);
   std::vector<LineSources> targets;
   for (uint32_t eg = 0; eg < egs; ++eg) {
+    const uint32_t keep_lanes = eg + 1 == egs ? keep_lanes_ : 0;
     for (uint32_t block = 0; block < out_blocks_;) {
       find_targets_of_same_streams(eg, block, targets);
-      if (has_tiles && is_faster_as_tile(targets))
-        units.add_tile(eg, block, targets);
-      else
-        for (std::size_t i = 0; i < targets.size(); ++i)
-          units.add_without_tile(eg, block + static_cast<uint32_t>(i), targets[i]);
-      block += static_cast<uint32_t>(targets.size());
+      const auto count = static_cast<uint32_t>(targets.size());
+      if (plan.in.per_member && !is_buffered && is_faster_as_tile(targets)) {
+        add_unit(lists, tile_of(targets), egs, eg, block, count, keep_lanes);
+        has_tiles = true;
+      } else {
+        for (uint32_t n = 0; n < count; ++n)
+          add_unit(lists, merge_sources_of(targets[n]), egs, eg, block + n, 1, keep_lanes);
+      }
+      block += count;
     }
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
+  const uint32_t longest_reload = join_units(lists, in_streams, is_buffered);
   const uint32_t reused =
-      items > 1 ? items * in_streams : units.longest_reload();  // streams to keep in the cache
+      items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
+  const uint32_t cached = is_buffered ? 2 * in_streams * directions : std::max(reused, 1u);
   const uint32_t strip =
-      is_buffered   ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
-      : reused == 0 ? kStripWords
-                    : std::clamp(kCachedLines / reused, 1u, kStripWords);
+      std::clamp(kCachedLines / cached, 1u, has_tiles || is_buffered ? kStepWords : kStripWords);
   const uint32_t step =
       reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
   const MergeTable table = {lists_.units.data(),
@@ -232,7 +203,70 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
     cut_merge(table);
   else
     parts_.push_back({.merge = table});
+  keep_first_loads();
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
+}
+
+uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit) {
+  constexpr uint32_t kNever = ~0u;
+  std::vector<uint32_t> loaded_at(in_streams, kNever);  // loads before the last unit that loads it
+  uint32_t loads_before = 0, loads = kUnitStreams;      // before the last unit, of the last unit
+  uint32_t longest_reload = 0;
+  bool has_tiles = false;
+  // In an allgather, units of all entangled groups load each stream; no order brings them together.
+  const bool is_ordered = in_blocks_ > 1 && lists.streams.size() > in_streams;
+  const std::vector<uint32_t> order =
+      is_ordered ? breadth_first(lists, in_streams) : std::vector<uint32_t>();
+  for (std::size_t n = 0; n < lists.units.size(); ++n) {
+    const MergeUnit &unit = lists.units[is_ordered ? order[n] : n];
+    const MergeTarget *const targets = &lists.targets[unit.first_target];
+    const uint32_t *const streams = &lists.streams[unit.first_stream];
+    const auto added = std::count_if(streams, streams + unit.stream_count, [&](uint32_t stream) {
+      return loaded_at[stream] != loads_before;
+    });
+    const bool is_tile = targets->tile_targets > 1;
+    if (lists_.units.empty() ||
+        (!is_one_unit && (loads + added > kUnitStreams || is_tile != has_tiles))) {
+      lists_.units.push_back({static_cast<uint32_t>(lists_.streams.size()), 0,
+                              static_cast<uint32_t>(lists_.targets.size()), 0});
+      loads_before += loads;
+      loads = 0;
+      has_tiles = is_tile;
+    }
+    for (uint32_t s = 0; s < unit.stream_count; ++s) {
+      uint32_t &at = loaded_at[streams[s]];
+      if (at == loads_before) continue;
+      if (at != kNever) longest_reload = std::max(longest_reload, loads_before - at);
+      at = loads_before;
+      ++loads;
+      lists_.streams.push_back(streams[s]);
+    }
+    lists_.units.back().stream_count = loads;
+    for (uint32_t t = 0; t < unit.target_count; ++t) {
+      lists_.targets.push_back(targets[t]);
+      lists_.targets.back().first_source = static_cast<uint32_t>(lists_.sources.size());
+    }
+    lists_.units.back().target_count += unit.target_count;
+    const auto sources = lists.sources.begin() + targets->first_source;
+    lists_.sources.insert(lists_.sources.end(), sources, sources + targets->source_count);
+  }
+  return longest_reload;
+}
+
+void SectionTables::keep_first_loads() {
+  auto unit = lists_.units.begin();
+  for (const SectionPart &part : parts_) {
+    std::vector<bool> is_loaded(part.merge.in_streams, false);
+    for (uint32_t n = 0; n < part.merge.unit_count; ++n, ++unit) {
+      const auto streams = lists_.streams.begin() + unit->first_stream;
+      const auto end = std::remove_if(streams, streams + unit->stream_count, [&](uint32_t stream) {
+        const bool is_loaded_before = is_loaded[stream];
+        is_loaded[stream] = true;
+        return is_loaded_before;
+      });
+      unit->stream_count = static_cast<uint32_t>(end - streams);
+    }
+  }
 }
 
 void SectionTables::cut_merge(const MergeTable &table) {

@@ -3,6 +3,7 @@
 
 #include "every_collective.h"
 #include "exec/plan_cache.h"
+#include "exec/section_tables.h"
 #include "harness.h"
 #include "model/work.h"
 #include "plan/plan.h"
@@ -287,6 +288,35 @@ TEST(SectionsWithVeryManyStreams_AreCutIntoPartsIfPartsLoadNoLineTwice) {
   CHECK_EQ(parts(259, PIDCOMM_ALLGATHER, 400, kElsewhere), 1u);  // inputs leave the cache
   CHECK_EQ(parts(259, PIDCOMM_ALLTOALL, 1, 0), 1u);              // in place
   CHECK_EQ(parts(63, PIDCOMM_ALLTOALL, 1, kElsewhere), 1u);      // few streams
+}
+
+// 63 entangled groups: in the order of the output streams, over 1000 lines would be loaded between
+// two uses of a line.
+TEST(MergeTables_UseALineAgainSoon) {
+  const Plan plan = plan_of({7, 9, 16}, PIDCOMM_ALLTOALL, "101", 120960, 1 << 20);
+  const SectionTables tables(plan, std::get<TileForm>(plan.form).sweep);
+  CHECK_EQ(tables.parts().size(), std::size_t{1});
+  const MergeTable &table = tables.parts()[0].merge;
+  constexpr uint32_t kNever = ~0u;
+  std::vector<uint32_t> targets_of(table.out_streams, 0), prefetches_of(table.in_streams, 0),
+      used_at(table.in_streams, kNever);
+  uint32_t uses = 0;  // of lines, by the targets so far
+  for (uint32_t u = 0; u < table.unit_count; ++u) {
+    const MergeUnit &unit = table.units[u];
+    for (uint32_t n = 0; n < unit.stream_count; ++n)
+      ++prefetches_of[table.streams[unit.first_stream + n]];
+    for (uint32_t t = unit.first_target; t < unit.first_target + unit.target_count; ++t) {
+      const MergeTarget &target = table.targets[t];
+      ++targets_of[target.stream];
+      for (uint32_t n = 0; n < target.source_count; ++n) {
+        uint32_t &at = used_at[table.sources[target.first_source + n].stream];
+        CHECK(at == kNever || uses - at < 1000);
+        at = uses++;
+      }
+    }
+  }
+  CHECK_EQ(std::count(targets_of.begin(), targets_of.end(), 1u), table.out_streams);
+  CHECK_EQ(std::count(prefetches_of.begin(), prefetches_of.end(), 1u), table.in_streams);
 }
 
 TEST(PlanCache_ForgetsTheTablesOfTheLeastRecentlyUsedPlans) {

@@ -76,13 +76,13 @@ class SectionPrefetch {
     stream_ = 0;
     word_ += strip_words_;
     if (word_ < step_ + step_words_ && word_ < call_.words) return;
-    if (++unit_ == unit_count_) {
+    do {
+      if (++unit_ != unit_count_) continue;
       unit_ = 0;
-      if (++item_ == call_.item_count) {
-        item_ = 0;
-        step_ += step_words_;
-      }
-    }
+      if (++item_ != call_.item_count) continue;
+      item_ = 0;
+      step_ += step_words_;
+    } while (units_[unit_].stream_count == 0);
     word_ = step_;
   }
 
@@ -94,12 +94,11 @@ class SectionPrefetch {
   uint32_t step_ = 0, item_ = 0, unit_ = 0, word_ = 0, stream_ = 0, due_ = 0;
 };
 
-/// Makes and stores the lines of a strip in the output streams of a tile; see MergeUnit.
+/// Makes and stores the lines of a strip in the output streams of a tile; see MergeSource.
 template <int Mask>
-void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit, const SweepItem &item,
-                SectionPrefetch &prefetch) {
+void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit,
+                const MergeTarget *targets, const SweepItem &item, SectionPrefetch &prefetch) {
   constexpr uint32_t kLines = Mask + 1;
-  const MergeTarget *const targets = call.merge->targets + unit.first_target;
   const MergeSource *const sources = call.merge->sources + targets->first_source;
   decltype(Isa::lane_control(0)) controls[kLanes];
   const std::byte *from[kLanes];
@@ -107,10 +106,10 @@ void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit, const 
     controls[lane] = Isa::lane_control(sources[lane].lane_map);
     from[lane] = line_at(item.in[sources[lane].stream], strip.word);
   }
+  const uint32_t keep_lanes = targets->keep_lanes, count = targets->tile_targets,
+                 streams = unit.stream_count * count, calls = unit.target_count * strip.count;
   std::byte *to[kLines];
-  for (uint32_t n = 0; n < unit.target_count; ++n)
-    to[n] = line_at(item.out[targets[n].stream], strip.word);
-  const uint32_t keep_lanes = targets->keep_lanes;
+  for (uint32_t n = 0; n < count; ++n) to[n] = line_at(item.out[targets[n].stream], strip.word);
   for (uint32_t w = 0; w < strip.count; ++w) {
     Line tile[kLines];
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -121,12 +120,18 @@ void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit, const 
     transpose_tile<Mask>(tile);
 #pragma GCC unroll 8
     for (uint32_t n = 0; n < kLines; ++n) {
-      if (n == unit.target_count) break;
+      if (n == count) break;
       std::byte *const out = line_at(to[n], w);
       Isa::store_line(out, keep_lanes == 0 ? tile[n] : with_kept_lanes(tile[n], out, keep_lanes));
     }
-    prefetch.advance(unit.stream_count, strip.count);
+    prefetch.advance(streams, calls);
   }
+}
+
+/// Returns the instance of merge_tile for this number of targets.
+auto merge_tile_of(uint32_t targets) {
+  const uint32_t mask = tile_mask_of(targets);
+  return mask == 1 ? merge_tile<1> : mask == 3 ? merge_tile<3> : merge_tile<7>;
 }
 
 /// The output of an item has the streams of one section (alltoall) or of all sections of the set
@@ -145,19 +150,17 @@ void merge_lines(const SweepCall &call) {
         const MergeUnit &unit = table.units[p];
         for (Step strip = {step, table.strip_words}; strip.word < end; strip.word += strip.count) {
           if (strip.count > end - strip.word) strip.count = end - strip.word;
-          if (unit.tile_mask != 0) {
-            const auto merge = unit.tile_mask == 1   ? merge_tile<1>
-                               : unit.tile_mask == 3 ? merge_tile<3>
-                                                     : merge_tile<7>;
-            merge(call, strip, unit, item, prefetch);
-            continue;
-          }
           for (uint32_t c = 0; c < copies; ++c) {
             std::byte *const *const out = item.out + c * table.out_streams;
-            for (uint32_t t = unit.first_target; t < unit.first_target + unit.target_count; ++t) {
-              const MergeTarget &target = table.targets[t];
-              kMergeTarget<false>[target.source_count - 1](call, strip, target, item.in, nullptr,
-                                                           out[target.stream]);
+            const MergeTarget *target = table.targets + unit.first_target;
+            const MergeTarget *const last = target + unit.target_count;
+            for (; target != last; target += target->tile_targets) {
+              if (target->tile_targets > 1) {
+                merge_tile_of(target->tile_targets)(call, strip, unit, target, item, prefetch);
+                continue;
+              }
+              kMergeTarget<false>[target->source_count - 1](call, strip, *target, item.in, nullptr,
+                                                            out[target->stream]);
               prefetch.advance(unit.stream_count, unit.target_count * copies);
             }
           }
@@ -176,7 +179,7 @@ void merge_in_place(const SweepCall &call) {
   const uint32_t in_sections = call.in_count / table.in_streams,
                  out_sections = call.out_count / table.out_streams;
   Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
-  const MergeUnit all = {0, call.in_count, 0, unit.target_count, 0};
+  const MergeUnit all = {0, call.in_count, 0, unit.target_count};
   SectionPrefetch prefetch(call, &all, 1, nullptr, table.strip_words, table.strip_words);
   for (Step strip = {0, table.strip_words}; strip.word < call.words; strip.word += strip.count) {
     if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
@@ -213,7 +216,7 @@ class RowPass {
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
         stored_streams_(stored_streams),
-        streams_{0, table_.in_streams, 0, 0, 0},
+        streams_{0, table_.in_streams, 0, 0},
         prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words,
                   streams_to_lead()) {}
 
