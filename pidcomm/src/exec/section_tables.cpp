@@ -14,8 +14,8 @@ namespace {
 constexpr uint32_t kSumLines = 1024;
 static_assert(kSumLines >= kRowStepWords && kSumLines >= kStripWords);
 
-/// Input streams of a unit. The bandwidth of the memory is lower if a thread visits more streams at
-/// a time.
+/// Largest number of input streams of a unit. The bandwidth of the memory is lower if a thread
+/// visits more streams at a time.
 constexpr uint32_t kUnitStreams = 24;
 
 /// Sets the lane of the source from which a lane comes.
@@ -83,33 +83,20 @@ LaneRows lane_rows_of(const uint32_t *entries) {
   return LaneRows::distinct;
 }
 
-/// Appends a unit with the lines of an entangled group and the blocks from first_block on.
-void add_unit(MergeLists &lists, const MergeSources &sources, uint32_t egs, uint32_t eg,
-              uint32_t first_block, uint32_t targets, uint32_t keep_lanes) {
-  const auto first_source = static_cast<uint32_t>(lists.sources.size());
-  lists.units.push_back(
-      {first_source, sources.count, static_cast<uint32_t>(lists.targets.size()), targets});
-  for (const MergeSource &source : sources) {
-    lists.streams.push_back(source.stream);
-    lists.sources.push_back(source);
-  }
-  for (uint32_t n = 0; n < targets; ++n)
-    lists.targets.push_back({(first_block + n) * egs + eg, first_source, sources.count, keep_lanes,
-                             n == 0 ? targets : 1});
-}
-
 /// Returns the numbers of units in breadth-first order: after a unit come the units that load one
-/// of its streams. Then few streams are loaded between two units that load the same stream.
-/// in_streams: the number of input streams of the section.
+/// of its streams. Then few streams are loaded between two units that load the same stream. The
+/// streams of a unit are those of its sources. in_streams: the number of input streams of the
+/// section.
 std::vector<uint32_t> breadth_first(const MergeLists &lists, uint32_t in_streams) {
-  const auto each_stream = [&](uint32_t unit, const auto &visit) {
-    const MergeUnit &lines = lists.units[unit];
-    for (uint32_t n = 0; n < lines.stream_count; ++n) visit(lists.streams[lines.first_stream + n]);
+  const auto each_stream = [&](uint32_t number, const auto &visit) {
+    const MergeUnit &unit = lists.units[number];
+    for (uint32_t n = 0; n < unit.stream_count; ++n)
+      visit(lists.sources[unit.first_stream + n].stream);
   };
   const auto units = static_cast<uint32_t>(lists.units.size());
   // The units that load a stream are entries begin[stream] to end[stream] - 1 of `users`.
-  std::vector<uint32_t> end(in_streams, 0), users(lists.streams.size());
-  for (const uint32_t stream : lists.streams) ++end[stream];
+  std::vector<uint32_t> end(in_streams, 0), users(lists.sources.size());
+  for (const MergeSource &source : lists.sources) ++end[source.stream];
   std::partial_sum(end.begin(), end.end(), end.begin());
   std::vector<uint32_t> begin = end;
   for (uint32_t unit = units; unit-- > 0;)
@@ -159,22 +146,30 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                  out_streams = out_blocks_ * egs;
   const bool is_buffered = sweep.is_in_place();
   bool has_tiles = false;
-  MergeLists lists;
+  MergeLists lists;  // a unit for each tile, and for each target without a tile
   lists.targets.reserve(out_streams);
   lists.sources.reserve(out_streams);
-  lists.streams.reserve(out_streams);
+  const auto add_unit = [&](const MergeSources &sources, uint32_t eg, uint32_t first_block,
+                            uint32_t count) {
+    const auto first_source = static_cast<uint32_t>(lists.sources.size());
+    lists.units.push_back(
+        {first_source, sources.count, static_cast<uint32_t>(lists.targets.size()), count});
+    lists.sources.insert(lists.sources.end(), sources.begin(), sources.end());
+    for (uint32_t n = 0; n < count; ++n)
+      lists.targets.push_back({(first_block + n) * egs + eg, first_source, sources.count,
+                               eg + 1 == egs ? keep_lanes_ : 0, n == 0 ? count : 1});
+  };
   std::vector<LineSources> targets;
   for (uint32_t eg = 0; eg < egs; ++eg) {
-    const uint32_t keep_lanes = eg + 1 == egs ? keep_lanes_ : 0;
     for (uint32_t block = 0; block < out_blocks_;) {
       find_targets_of_same_streams(eg, block, targets);
       const auto count = static_cast<uint32_t>(targets.size());
       if (plan.in.per_member && !is_buffered && is_faster_as_tile(targets)) {
-        add_unit(lists, tile_of(targets), egs, eg, block, count, keep_lanes);
+        add_unit(tile_of(targets), eg, block, count);
         has_tiles = true;
       } else {
         for (uint32_t n = 0; n < count; ++n)
-          add_unit(lists, merge_sources_of(targets[n]), egs, eg, block + n, 1, keep_lanes);
+          add_unit(merge_sources_of(targets[n]), eg, block + n, 1);
       }
       block += count;
     }
@@ -182,8 +177,9 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
   const uint32_t longest_reload = join_units(lists, in_streams, is_buffered);
-  const uint32_t reused =
-      items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
+  const uint32_t reused = items > 1 ? items * in_streams : longest_reload;  // streams
+  // Streams whose lines stay in the caches. The buffer takes half of the space. The tiles of a unit
+  // share lines, which short strips keep in the first-level cache.
   const uint32_t cached = is_buffered ? 2 * in_streams * directions : std::max(reused, 1u);
   const uint32_t strip =
       std::clamp(kCachedLines / cached, 1u, has_tiles || is_buffered ? kStepWords : kStripWords);
@@ -210,20 +206,23 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
 uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit) {
   constexpr uint32_t kNever = ~0u;
   std::vector<uint32_t> loaded_at(in_streams, kNever);  // loads before the last unit that loads it
-  uint32_t loads_before = 0, loads = kUnitStreams;      // before the last unit, of the last unit
+  uint32_t loads_before = 0, loads = 0;                 // before the last unit, of the last unit
   uint32_t longest_reload = 0;
   bool has_tiles = false;
-  // In an allgather, units of all entangled groups load each stream; no order brings them together.
-  const bool is_ordered = in_blocks_ > 1 && lists.streams.size() > in_streams;
+  lists_.streams.reserve(lists.sources.size());
+  lists_.targets.reserve(lists.targets.size());
+  lists_.sources.reserve(lists.sources.size());
+  // In an allgather, all entangled groups need each stream: no order brings the units together.
+  const bool is_ordered = !is_one_unit && in_blocks_ > 1 && lists.sources.size() > in_streams;
   const std::vector<uint32_t> order =
       is_ordered ? breadth_first(lists, in_streams) : std::vector<uint32_t>();
   for (std::size_t n = 0; n < lists.units.size(); ++n) {
     const MergeUnit &unit = lists.units[is_ordered ? order[n] : n];
     const MergeTarget *const targets = &lists.targets[unit.first_target];
-    const uint32_t *const streams = &lists.streams[unit.first_stream];
-    const auto added = std::count_if(streams, streams + unit.stream_count, [&](uint32_t stream) {
-      return loaded_at[stream] != loads_before;
-    });
+    const MergeSource *const sources = &lists.sources[unit.first_stream];
+    const auto added = std::count_if(
+        sources, sources + unit.stream_count,
+        [&](const MergeSource &source) { return loaded_at[source.stream] != loads_before; });
     const bool is_tile = targets->tile_targets > 1;
     if (lists_.units.empty() ||
         (!is_one_unit && (loads + added > kUnitStreams || is_tile != has_tiles))) {
@@ -234,12 +233,12 @@ uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams,
       has_tiles = is_tile;
     }
     for (uint32_t s = 0; s < unit.stream_count; ++s) {
-      uint32_t &at = loaded_at[streams[s]];
+      uint32_t &at = loaded_at[sources[s].stream];
       if (at == loads_before) continue;
       if (at != kNever) longest_reload = std::max(longest_reload, loads_before - at);
       at = loads_before;
       ++loads;
-      lists_.streams.push_back(streams[s]);
+      lists_.streams.push_back(sources[s].stream);
     }
     lists_.units.back().stream_count = loads;
     for (uint32_t t = 0; t < unit.target_count; ++t) {
@@ -247,8 +246,7 @@ uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams,
       lists_.targets.back().first_source = static_cast<uint32_t>(lists_.sources.size());
     }
     lists_.units.back().target_count += unit.target_count;
-    const auto sources = lists.sources.begin() + targets->first_source;
-    lists_.sources.insert(lists_.sources.end(), sources, sources + targets->source_count);
+    lists_.sources.insert(lists_.sources.end(), sources, sources + unit.stream_count);
   }
   return longest_reload;
 }

@@ -58,8 +58,10 @@ class SectionTables {
 
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
-  /// Joins units of one tile or target to units with few input streams, or to one unit. Returns the
-  /// largest number of streams that are loaded between two units that load the same stream.
+  /// Sets lists_: joins units of one tile or one target into units with few input streams, or into
+  /// one unit. Units that share streams follow each other. The streams of a unit of `lists` are
+  /// those of its sources. Returns the largest number of streams that are loaded between two units
+  /// that load the same stream.
   uint32_t join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit);
   /// Removes from each unit the streams that an earlier unit of its part loads.
   void keep_first_loads();

@@ -71,15 +71,15 @@ struct Store {
 
 /// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of
 /// the section. A table is of a section or of a part of one (see parts_of), and numbers its streams
-/// and entangled groups. Without a tile, lane l of the output line comes from the
-/// source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
+/// and entangled groups. Without a tile, lane l of the output line comes from the source in whose
+/// lane_map byte l is not kNoLane; byte l is then the lane in the source.
 ///
 /// Several targets of one entangled group can be a tile (alltoall, not in place). They share 8
-/// sources, and lane l of each target comes from source l: lane l of target n is the lane in byte
-/// (l & ~mask) | n of the lane_map of source l, whose other bytes are kNoLane. The pass makes mask
-/// + 1 lines, at least as many as the tile has targets: line n is the OR of the sources whose
-/// number has the bits n of the mask. Then it transposes these lines over the lane bits of the
-/// mask.
+/// sources, and lane l of each target comes from source l. With the mask of the tile (see
+/// tile_mask_of), lane l of target n is the lane in byte (l & ~mask) | n of the lane_map of source
+/// l, whose other bytes are kNoLane. The pass makes a line for each n from 0 to the mask: the OR of
+/// the sources whose number has the bits n of the mask. Then it transposes these lines over the
+/// lane bits of the mask.
 struct MergeSource {
   uint64_t lane_map;
   uint32_t stream;  // number of the input stream
@@ -88,15 +88,16 @@ struct MergeTarget {
   uint32_t stream;  // number of the output stream
   uint32_t first_source, source_count;
   uint32_t keep_lanes;        // lanes whose bytes in memory do not change
-  uint32_t tile_targets = 1;  // this target and the next ones that are a tile; 1: no tile
+  uint32_t tile_targets = 1;  // first target of a tile: the number of its targets; else 1
 };
-/// Returns the mask of a tile: 1, 3 or 7.
-constexpr uint32_t tile_mask_of(uint32_t targets) {
+/// Returns the mask of a tile with 2 to 8 targets. Always inline: see line.h.
+[[gnu::always_inline]] constexpr uint32_t tile_mask_of(uint32_t targets) {
   return targets <= 2 ? 1 : targets <= 4 ? 3 : 7;
 }
-/// Output streams, and the input streams that no earlier unit of the table loads (the first unit
-/// has at least one). A unit loads from few streams, because the memory bandwidth is lower if a
-/// thread visits many streams at a time.
+/// Targets, and the input streams to prefetch for them: those that no earlier unit of the table
+/// loads (the first unit has at least one). All targets of a unit are in tiles, or none is. A unit
+/// loads from few streams, because the memory bandwidth is lower if a thread visits many streams at
+/// a time.
 struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
@@ -136,8 +137,8 @@ struct RowTable {
   uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
 };
 
-/// Most words of a stream that merge visits before the next stream; the words of a short step of
-/// the passes for rows.
+/// Largest number of words of a stream that merge visits before the next stream, and the words of a
+/// short step of the passes for rows.
 inline constexpr uint32_t kStripWords = 2 * kStepWords;
 
 /// Words of a long step of the passes for rows. A step is long if the pass loads from at least

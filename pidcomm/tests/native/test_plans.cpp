@@ -290,8 +290,8 @@ TEST(SectionsWithVeryManyStreams_AreCutIntoPartsIfPartsLoadNoLineTwice) {
   CHECK_EQ(parts(63, PIDCOMM_ALLTOALL, 1, kElsewhere), 1u);      // few streams
 }
 
-// 63 entangled groups: in the order of the output streams, over 1000 lines would be loaded between
-// two uses of a line.
+// 63 entangled groups: in the order of the output streams, there would be over 1000 uses of other
+// lines between two uses of a line.
 TEST(MergeTables_UseALineAgainSoon) {
   const Plan plan = plan_of({7, 9, 16}, PIDCOMM_ALLTOALL, "101", 120960, 1 << 20);
   const SectionTables tables(plan, std::get<TileForm>(plan.form).sweep);
@@ -309,7 +309,9 @@ TEST(MergeTables_UseALineAgainSoon) {
       const MergeTarget &target = table.targets[t];
       ++targets_of[target.stream];
       for (uint32_t n = 0; n < target.source_count; ++n) {
-        uint32_t &at = used_at[table.sources[target.first_source + n].stream];
+        const uint32_t stream = table.sources[target.first_source + n].stream;
+        CHECK_EQ(prefetches_of[stream], 1u);
+        uint32_t &at = used_at[stream];
         CHECK(at == kNever || uses - at < 1000);
         at = uses++;
       }

@@ -37,7 +37,7 @@ constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
     merge_target<4, Buffered>, merge_target<5, Buffered>, merge_target<6, Buffered>,
     merge_target<7, Buffered>, merge_target<8, Buffered>};
 
-/// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item
+/// Prefetches lines in the order in which a pass first loads them: step after step, in a step item
 /// after item, in an item unit after unit, in a unit strip after strip, and in a strip stream after
 /// stream.
 class SectionPrefetch {
@@ -97,19 +97,20 @@ class SectionPrefetch {
 /// Makes and stores the lines of a strip in the output streams of a tile; see MergeSource.
 template <int Mask>
 void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit,
-                const MergeTarget *targets, const SweepItem &item, SectionPrefetch &prefetch) {
+                const MergeTarget *targets, const std::byte *const *in, std::byte *const *out,
+                SectionPrefetch &prefetch) {
   constexpr uint32_t kLines = Mask + 1;
   const MergeSource *const sources = call.merge->sources + targets->first_source;
   decltype(Isa::lane_control(0)) controls[kLanes];
   const std::byte *from[kLanes];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     controls[lane] = Isa::lane_control(sources[lane].lane_map);
-    from[lane] = line_at(item.in[sources[lane].stream], strip.word);
+    from[lane] = line_at(in[sources[lane].stream], strip.word);
   }
   const uint32_t keep_lanes = targets->keep_lanes, count = targets->tile_targets,
                  streams = unit.stream_count * count, calls = unit.target_count * strip.count;
   std::byte *to[kLines];
-  for (uint32_t n = 0; n < count; ++n) to[n] = line_at(item.out[targets[n].stream], strip.word);
+  for (uint32_t n = 0; n < count; ++n) to[n] = line_at(out[targets[n].stream], strip.word);
   for (uint32_t w = 0; w < strip.count; ++w) {
     Line tile[kLines];
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -121,8 +122,8 @@ void merge_tile(const SweepCall &call, Step strip, const MergeUnit &unit,
 #pragma GCC unroll 8
     for (uint32_t n = 0; n < kLines; ++n) {
       if (n == count) break;
-      std::byte *const out = line_at(to[n], w);
-      Isa::store_line(out, keep_lanes == 0 ? tile[n] : with_kept_lanes(tile[n], out, keep_lanes));
+      std::byte *const line = line_at(to[n], w);
+      Isa::store_line(line, keep_lanes == 0 ? tile[n] : with_kept_lanes(tile[n], line, keep_lanes));
     }
     prefetch.advance(streams, calls);
   }
@@ -156,7 +157,8 @@ void merge_lines(const SweepCall &call) {
             const MergeTarget *const last = target + unit.target_count;
             for (; target != last; target += target->tile_targets) {
               if (target->tile_targets > 1) {
-                merge_tile_of(target->tile_targets)(call, strip, unit, target, item, prefetch);
+                merge_tile_of(target->tile_targets)(call, strip, unit, target, item.in, out,
+                                                    prefetch);
                 continue;
               }
               kMergeTarget<false>[target->source_count - 1](call, strip, *target, item.in, nullptr,
