@@ -29,7 +29,9 @@ extern "C" {
   X(ahead_level, 1, 2, "level of the cache into which to prefetch")                        \
   X(members, 1, 8, "most group members that a reduction loads side by side")               \
   X(items, 1, 8, "most items to visit side by side")                                       \
-  X(prefetches, 0, 1, "0: long steps of a reduction load without prefetches (avx512vbmi only)")
+  X(prefetches, 0, 1,                                                                      \
+    "0: no prefetches in long steps of a reduction (avx512vbmi only) and in to_host for "  \
+    "two items at a time")
 
 typedef struct pidcomm_tuning {
   PIDCOMM_SIZE(struct pidcomm_tuning);

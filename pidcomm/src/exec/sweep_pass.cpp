@@ -133,6 +133,12 @@ class Chunk {
     return {items_.data(), is_of_twin_ ? 0 : item_count_, in_count_, run_words_};
   }
 
+  /// Whether the words of this chunk follow those of a chunk before, and both have a step or more.
+  bool follows(const Chunk &before) const {
+    return place_.unit == before.place_.unit && place_.iteration == before.place_.iteration &&
+           words_ >= kStepWords && before.words_ >= kStepWords;
+  }
+
   /// Whether the twin item moves the data of this chunk; see Sweep::exchange.
   bool is_of_twin() const { return is_of_twin_; }
 
@@ -246,6 +252,7 @@ class SweepWorker {
   /// Begins a run. If one thread repeats a run, its chunks are in the same order.
   void start() {
     at_ = 0;
+    call_.is_followed = false;
     call_.tuning = tuning_of(pass_);
   }
 
@@ -258,9 +265,12 @@ class SweepWorker {
       at_ = (at_ + 1) % chunks_.size();
       if (chunk.is_of_twin()) continue;
       call_.next = {};
+      call_.follows = call_.is_followed;
+      call_.is_followed = false;
       if (place.unit < units_.count()) {
         chunks_[at_].move_to(place);
         call_.next = chunks_[at_].as_next();
+        call_.is_followed = chunks_[at_].follows(chunk);
       }
       chunk.add_to(call_);
       function_(call_);

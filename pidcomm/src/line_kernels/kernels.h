@@ -285,6 +285,9 @@ struct SweepCall {
                                       // start at a line boundary of host rows
   uint32_t prefetch_end;              // only words before this word may be prefetched
   NextCall next;
+  /// to_host: whether the words follow those of the call before in the same rows, and whether those
+  /// of the next call follow. Both calls have at least kStepWords words and the same item buffers.
+  bool follows = false, is_followed = false;
   uint32_t lane_mask;
   uint64_t lane_map;    // member_step, member_step_reduce
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change, in the last entangled group of

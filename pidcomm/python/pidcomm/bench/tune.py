@@ -78,9 +78,11 @@ def others_of(pass_: str, key: str, best: dict[str, int]) -> list[dict[str, int]
     for reductions without prefetches, also in step_words.
     """
     if key == "prefetches":
+        other = {**best, key: 1 - best[key]}
+        if pass_ == "to_host":
+            return [other]
         if not pass_.startswith("reduce") or pass_ == "reduce_lanes":
             return []
-        other = {**best, key: 1 - best[key]}
         longest = {**best, key: 0, "step_words": _core.tuning()[pass_][2]}
         return [other] if longest in (best, other) else [other, longest]
     values = _candidates(pass_, key, best[key])

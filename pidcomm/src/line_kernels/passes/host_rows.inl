@@ -57,9 +57,89 @@ template <TileKind Kind, uint32_t Tiles>
   }
 }
 
+/// Moves the first or last words of a call to rows that are aligned to lines; they are less than a
+/// line of each row. Plain stores to a part of a line take long, because the CPU first loads the
+/// line. Therefore, if calls follow each other, the last words of a call wait in the buffers of the
+/// items, and the next call stores whole lines.
+void part_to_rows(const SweepCall &call, uint32_t e, Step part) {
+  const bool is_first = part.word == 0, waits = is_first ? call.follows : call.is_followed;
+  for (uint32_t i = 0; part.count != 0 && i < call.item_count; ++i) {
+    std::byte *const *const rows = call.items[i].out + 8 * e;
+    if (!waits || call.in_count != 1) {
+      words_to_rows(call, i, e, part, rows, 0);
+      continue;
+    }
+    const uint32_t begin = is_first ? kStepWords - part.count : 0;
+    std::byte *waiting[kLanes];
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      waiting[lane] = host_word(bytes_of(&lines_of(call, i)[lane]), begin);
+    words_to_rows(call, i, e, part, waiting, part.word);
+    for (uint32_t lane = 0; is_first && lane < kLanes; ++lane)
+      Isa::store_words_non_temporal(rows[lane] - 8 * begin, lines_of(call, i)[lane]);
+  }
+}
+
+/// Loads 8 words of a stream and transposes them; line i of the tile becomes the words of lane i.
+/// Stores: between the loads, stores the tile of before to word `word` of `rows`. The loops are
+/// unrolled so that the tile stays in registers.
+template <bool Stores>
+[[gnu::always_inline]] inline void next_tile(const std::byte *in, Line *tile,
+                                             std::byte *const *rows, uint32_t word) {
+  Line next[kMaxTileLines];
+#pragma GCC unroll 8
+  for (uint32_t w = 0; w < kStepWords; ++w) {
+    next[w] = Isa::transpose(Isa::load_line(line_at(in, w)));
+    if constexpr (Stores) Isa::store_words_non_temporal(host_word(rows[w], word), tile[w]);
+  }
+  transpose_tile<7, HostOrder>(next);
+#pragma GCC unroll 8
+  for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = next[w];
+}
+
+/// Moves the words of stream `e` of two items to rows that are aligned to lines. No lane lacks a
+/// row, and there is no Finish. Loads and stores alternate, which takes less time than all loads of
+/// a tile and then all stores.
+void pair_to_rows(const SweepCall &call, uint32_t e) {
+  const uint32_t to_line = call.first_words % kStepWords,
+                 begin = to_line < call.words ? to_line : call.words,
+                 end = call.words - (call.words - begin) % kStepWords,
+                 prefetch_end = call.tuning.prefetches != 0 ? call.prefetch_end : 0;
+  part_to_rows(call, e, {0, begin});
+  if (begin != end) {
+    const std::byte *const in[2] = {call.items[0].in[e], call.items[1].in[e]};
+    std::byte *rows[2][kLanes];
+    for (uint32_t i = 0; i < 2; ++i)
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        rows[i][lane] = call.items[i].out[8 * e + lane];
+    uint32_t word = begin;
+    const auto tile_of = [&](uint32_t i) {
+      const std::byte *const from = line_at(in[i], word);
+      if (word + call.tuning.ahead + kStepWords <= prefetch_end)
+        for (uint32_t w = 0; w < kStepWords; ++w)
+          prefetch(call, line_at(from, call.tuning.ahead + w));
+      return from;
+    };
+    Line tile[kMaxTileLines];
+    next_tile<false>(tile_of(0), tile, nullptr, 0);
+    for (;;) {
+      next_tile<true>(tile_of(1), tile, rows[0], word);
+      word += kStepWords;
+      if (word == end) break;
+      next_tile<true>(tile_of(0), tile, rows[1], word - kStepWords);
+    }
+#pragma GCC unroll 8
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      Isa::store_words_non_temporal(host_word(rows[1][lane], end - kStepWords), tile[lane]);
+  }
+  part_to_rows(call, e, {end, call.words - end});
+}
+
 /// Moves the words of stream `e` of all items to rows.
 template <TileKind Kind>
 void stream_to_rows(const SweepCall &call, uint32_t e) {
+  if (Kind == TileKind::non_temporal_whole && call.item_count == 2 &&
+      call.tuning.step_words == kStepWords)
+    return pair_to_rows(call, e);
   each_step(
       call,
       [&](Step step) {
