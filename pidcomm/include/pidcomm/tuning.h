@@ -17,10 +17,11 @@
 extern "C" {
 #endif
 
-/* X(key, least, most, meaning): the values of a pass. Passes on sections, and reductions that load
- * from several ranks, choose their step_words themselves. A pass visits items (for example groups),
- * and in each item streams of lines. step_words is a power of two; each pass has its own range,
- * given by pidcomm_tuned_pass. */
+/* X(key, least, most, meaning): the values of a pass. Passes on sections choose their step_words
+ * themselves, as do reductions that load from several ranks and from one member in each. Other
+ * reductions over ranks have values of their own ("..._over_ranks"). A pass visits items (for
+ * example groups), and in each item streams of lines. step_words is a power of two; each pass has
+ * its own range, given by pidcomm_tuned_pass. */
 #define PIDCOMM_TUNING(X)                                                                  \
   X(step_words, 1, 512, "words of a stream to visit before the next stream")               \
   X(ahead, 1, 1024,                                                                        \

@@ -22,7 +22,7 @@ int pidcomm_tuned_pass(size_t index, const char **pass, pidcomm_tuning *tuning,
     if (index >= passes.size())
       fail(PIDCOMM_ERR_ARGUMENT, "tuned pass ", index, " does not exist; there are ",
            passes.size());
-    const PassTuning values = tuning_of(passes[index].pass);
+    const PassTuning values = tuning_of(passes[index]);
     *pass = passes[index].name;
 #define PIDCOMM_ROW(key, ...) tuning->key = values.key;
     PIDCOMM_TUNING(PIDCOMM_ROW)

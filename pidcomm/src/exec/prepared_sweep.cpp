@@ -104,13 +104,18 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
   if (tables_.parts().empty()) make_batches();
 }
 
+uint64_t PreparedSweep::streams_below(uint32_t egs) const {
+  return static_cast<uint64_t>(
+      std::count_if(sub_items_[0].in.begin(), sub_items_[0].in.end(),
+                    [=](const StreamStart &stream) { return stream.egs < egs; }));
+}
+
 uint32_t PreparedSweep::rank_members() const {
-  if (!reduces_) return 1;
-  const auto streams_below = [&](uint32_t egs) {
-    return std::count_if(sub_items_[0].in.begin(), sub_items_[0].in.end(),
-                         [=](const StreamStart &stream) { return stream.egs < egs; });
-  };
-  return static_cast<uint32_t>(streams_below(kBanks) / streams_below(1));
+  return reduces_ ? static_cast<uint32_t>(streams_below(kBanks) / streams_below(1)) : 1;
+}
+
+bool PreparedSweep::loads_from_ranks() const {
+  return reduces_ && streams_below(kBanks) < sub_items_[0].in.size();
 }
 
 std::size_t PreparedSweep::bytes() const {
@@ -170,7 +175,7 @@ void PreparedSweep::make_batches() {
     }
   }
   std::sort(entries.begin(), entries.end());
-  const uint32_t most_items = tuning_of(sweep_.pass).items;
+  const uint32_t most_items = tuning_of(sweep_.pass, loads_from_ranks()).items;
   for (uint32_t first = 0, end = 0; first < entries.size(); first = end) {
     while (end < entries.size() && entries[end].is_with(entries[first])) ++end;
     const uint32_t count = end - first, batches = (count + most_items - 1) / most_items;

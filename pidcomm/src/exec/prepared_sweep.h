@@ -60,6 +60,8 @@ class PreparedSweep {
   /// Number of group members with input streams in one rank, if the first item starts at the first
   /// entangled group of a rank. 1 if the sweep does not reduce.
   uint32_t rank_members() const;
+  /// Whether the sweep reduces and an item loads from several ranks.
+  bool loads_from_ranks() const;
 
   uint64_t batches() const {
     return begins_.empty() ? iterations_of(sweep_.outer) * sub_items_.size() : begins_.size() - 1;
@@ -78,6 +80,8 @@ class PreparedSweep {
 
  private:
   void make_batches();
+  /// Number of input streams of a sub-item in the first `egs` entangled groups.
+  uint64_t streams_below(uint32_t egs) const;
 
   const Sweep &sweep_;
   const SectionTables tables_;

@@ -220,6 +220,7 @@ class SweepWorker {
   SweepWorker(const HostPass &pass, const PreparedSweep &prepared, const Units &units,
               uint64_t chunks)
       : pass_(prepared.sweep().pass),
+        over_ranks_(prepared.loads_from_ranks()),
         function_(pass.kernels.pass[static_cast<int>(pass_)]),
         units_(units),
         item_buffers_(kCallBufferBytes),
@@ -253,7 +254,7 @@ class SweepWorker {
   void start() {
     at_ = 0;
     call_.is_followed = false;
-    call_.tuning = tuning_of(pass_);
+    call_.tuning = tuning_of(pass_, over_ranks_);
   }
 
   /// Carries out one unit of work.
@@ -279,6 +280,7 @@ class SweepWorker {
 
  private:
   const Pass pass_;
+  const bool over_ranks_;
   void (*const function_)(const SweepCall &call);
   const Units &units_;
   std::vector<Chunk> chunks_;  // a ring

@@ -20,13 +20,14 @@ namespace pidcomm {
 /// to a bank pair.
 inline constexpr uint32_t kStepWords = 8;
 
-/// The largest tuned step_words of a reduction.
+/// The largest tuned step_words of a reduction that loads from one rank.
 inline constexpr uint32_t kReduceStepWords = 32;
 
-/// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory
-/// bandwidth is lower if a pass loads only a few adjacent lines of a rank at a time, because equal
-/// lines of all ranks compete for a few places in the caches. allreduce has shorter steps, because
-/// it also stores to all ranks.
+/// The largest number of lines of an item's sums in a step of a reduction that loads from several
+/// ranks. All steps have it if a rank has one group member: the memory bandwidth is lower if a pass
+/// loads only a few adjacent lines of a rank at a time, because equal lines of all ranks compete
+/// for a few places in the caches. allreduce has shorter steps, because it also stores to all
+/// ranks.
 inline constexpr uint32_t kRankStepLines = 256, kAllreduceStepLines = 64;
 
 /// The largest number of group members that a reduction loads side by side.

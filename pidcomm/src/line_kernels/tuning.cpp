@@ -29,18 +29,24 @@ constexpr struct {
              {"AMD CPUs of family 26 or later", "AuthenticAMD", 26},
              {"Intel CPUs", "GenuineIntel", 0}};
 
-/// X(pass, least and most step_words, values on each CPU of kCpus). The values are step_words,
-/// ahead, ahead_level, members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs
-/// of each of an AMD EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon
-/// (family 6, model 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and
-/// `ahead` of transpose had no effect: gcc had removed these prefetches, and prefetches = 0
-/// was not measured.
-#define PIDCOMM_TUNED_PASSES(X)                                                                  \
+/// X(pass, least and most step_words, values on each CPU of kCpus), and OVER_RANKS for the values
+/// of reductions that load from several ranks. The values are step_words, ahead, ahead_level,
+/// members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs of each of an AMD
+/// EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon (family 6, model
+/// 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and `ahead` of
+/// transpose had no effect: gcc had removed these prefetches, and prefetches = 0 was not measured.
+#define PIDCOMM_TUNED_PASSES(X, OVER_RANKS)                                                      \
   X(transpose, 1, 64, {4, 24, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
   X(replicate, 8, 8, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})                 \
-  X(reduce_blocks, 8, 32, {16, 128, 2, 8, 8, 1}, {32, 128, 1, 8, 1, 0}, {16, 256, 2, 8, 8, 1})   \
-  X(reduce_lanes, 8, 32, {16, 128, 2, 8, 8, 1}, {16, 128, 1, 8, 8, 1}, {16, 256, 2, 8, 8, 1})    \
+  X(reduce_blocks, 8, 32, {32, 256, 2, 8, 8, 1}, {32, 128, 1, 8, 1, 0}, {16, 256, 2, 8, 8, 1})   \
+  OVER_RANKS(reduce_blocks, 8, 256, {64, 256, 2, 8, 8, 1}, {256, 128, 1, 8, 1, 0},               \
+             {256, 256, 2, 8, 8, 1})                                                             \
+  X(reduce_lanes, 8, 32, {16, 256, 2, 8, 8, 1}, {16, 128, 1, 8, 8, 1}, {16, 256, 2, 8, 8, 1})    \
+  OVER_RANKS(reduce_lanes, 8, 64, {64, 256, 2, 8, 8, 1}, {64, 128, 1, 8, 8, 1},                  \
+             {64, 256, 2, 8, 8, 1})                                                              \
   X(reduce_to_host, 8, 32, {8, 64, 2, 8, 2, 1}, {8, 128, 1, 8, 1, 0}, {8, 256, 2, 8, 8, 1})      \
+  OVER_RANKS(reduce_to_host, 8, 256, {64, 256, 2, 4, 2, 1}, {256, 128, 1, 8, 1, 0},              \
+             {256, 256, 2, 8, 8, 1})                                                             \
   X(merge, 8, 8, {8, 256, 2, 1, 8, 1}, {8, 256, 1, 1, 8, 1}, {8, 128, 2, 1, 8, 1})               \
   X(reduce_rows, 8, 8, {8, 256, 2, 8, 8, 1}, {8, 256, 1, 8, 8, 0}, {8, 128, 2, 8, 8, 1})         \
   X(reduce_rows_to_host, 8, 8, {8, 256, 2, 8, 8, 1}, {8, 128, 1, 8, 8, 0}, {8, 128, 2, 8, 8, 1}) \
@@ -61,13 +67,16 @@ constexpr struct {
     {Pass::member_step_reduce, {8, 8, 1, 1, 8, 1}},
 };
 
-constexpr bool has_buffer_for(Pass pass, uint32_t step_words) {
-  const bool reduces =
-      pass == Pass::reduce_blocks || pass == Pass::reduce_lanes || pass == Pass::reduce_to_host;
-  return !reduces || step_words <= kReduceStepWords;
+constexpr bool has_buffer_for(Pass pass, bool over_ranks, uint32_t step_words) {
+  if (pass == Pass::reduce_lanes) return step_words <= kAllreduceStepLines;
+  const bool reduces = pass == Pass::reduce_blocks || pass == Pass::reduce_to_host;
+  return !reduces || step_words <= (over_ranks ? kRankStepLines : kReduceStepWords);
 }
-#define PIDCOMM_ROW(pass, least, most, ...) static_assert(has_buffer_for(Pass::pass, most));
-PIDCOMM_TUNED_PASSES(PIDCOMM_ROW)
+#define PIDCOMM_ROW(pass, least, most, ...) static_assert(has_buffer_for(Pass::pass, false, most));
+#define PIDCOMM_RANKS_ROW(pass, least, most, ...) \
+  static_assert(has_buffer_for(Pass::pass, true, most));
+PIDCOMM_TUNED_PASSES(PIDCOMM_ROW, PIDCOMM_RANKS_ROW)
+#undef PIDCOMM_RANKS_ROW
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(key, least, most, ...) \
   static_assert(most <= std::numeric_limits<decltype(PassTuning::key)>::max());
@@ -95,11 +104,18 @@ PassTuning checked(const TunedPass &pass, const pidcomm_tuning &tuning) {
   return values;
 }
 
+#define PIDCOMM_NO_ROW(...)
+#define PIDCOMM_ROW(...) +1
+constexpr std::size_t kRowsOverRanks = 0 PIDCOMM_TUNED_PASSES(PIDCOMM_NO_ROW, PIDCOMM_ROW);
+#undef PIDCOMM_ROW
+#undef PIDCOMM_NO_ROW
+
 constexpr const char *kVariable = "PIDCOMM_TUNING";
 
 class Table {
  public:
   Table() : path(settings_path(kVariable, "tuning")), cpu_line(pidcomm::cpu_line()) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) over_ranks_[pass] = pass;
     for (const auto &other : kOtherPasses)
       values_[static_cast<std::size_t>(other.pass)] = other.values;
     const Cpu this_cpu = cpu();
@@ -108,14 +124,23 @@ class Table {
       if (this_cpu.vendor == kCpus[i].vendor && this_cpu.family >= kCpus[i].least_family)
         column = i;
     using Columns = std::array<PassTuning, std::size(kCpus)>;
-    const auto add = [&](Pass pass, const char *name, uint32_t least, uint32_t most,
+    const auto add = [&](std::size_t index, const char *name, uint32_t least, uint32_t most,
                          const Columns &columns) {
-      values_[static_cast<std::size_t>(pass)] = columns[column];
-      passes.push_back({pass, name, least, most});
+      values_[index] = columns[column];
+      passes.push_back({index, name, least, most});
     };
-#define PIDCOMM_ROW(pass, least, most, ...) \
-  add(Pass::pass, #pass, least, most, std::to_array<PassTuning>({__VA_ARGS__}));
-    PIDCOMM_TUNED_PASSES(PIDCOMM_ROW)
+    std::size_t next = kPasses;
+    const auto add_over_ranks = [&](Pass pass) {
+      return over_ranks_[static_cast<std::size_t>(pass)] = next++;
+    };
+#define PIDCOMM_ROW(pass, least, most, ...)                     \
+  add(static_cast<std::size_t>(Pass::pass), #pass, least, most, \
+      std::to_array<PassTuning>({__VA_ARGS__}));
+#define PIDCOMM_RANKS_ROW(pass, least, most, ...)                   \
+  add(add_over_ranks(Pass::pass), #pass "_over_ranks", least, most, \
+      std::to_array<PassTuning>({__VA_ARGS__}));
+    PIDCOMM_TUNED_PASSES(PIDCOMM_ROW, PIDCOMM_RANKS_ROW)
+#undef PIDCOMM_RANKS_ROW
 #undef PIDCOMM_ROW
     source = std::string("built-in values for ") + kCpus[column].name;
     if (path.empty()) return;
@@ -138,12 +163,15 @@ class Table {
     if (found == passes.end()) fail(PIDCOMM_ERR_ARGUMENT, "no tuned pass has the name ", name);
     return *found;
   }
-  PassTuning at(Pass pass) {
-    return std::atomic_ref(values_[static_cast<std::size_t>(pass)]).load(std::memory_order_relaxed);
+  std::size_t index_of(Pass pass, bool over_ranks) const {
+    const auto index = static_cast<std::size_t>(pass);
+    return over_ranks ? over_ranks_[index] : index;
   }
-  void set(Pass pass, PassTuning tuning) {
-    std::atomic_ref(values_[static_cast<std::size_t>(pass)])
-        .store(tuning, std::memory_order_relaxed);
+  PassTuning at(std::size_t index) {
+    return std::atomic_ref(values_[index]).load(std::memory_order_relaxed);
+  }
+  void set(std::size_t index, PassTuning tuning) {
+    std::atomic_ref(values_[index]).store(tuning, std::memory_order_relaxed);
   }
 
   const std::string path, cpu_line;
@@ -151,7 +179,7 @@ class Table {
   std::vector<TunedPass> passes;
 
  private:
-  using Values = std::array<PassTuning, kPasses>;
+  using Values = std::array<PassTuning, kPasses + kRowsOverRanks>;
 
   /// Returns the values with those of a tuning file. Errors: ERR_ARGUMENT.
   Values values_in(std::istream &file) const {
@@ -177,7 +205,7 @@ class Table {
   if (keys.count(#key) == 0) fail(PIDCOMM_ERR_ARGUMENT, "pass ", name, " has no value for " #key);
       PIDCOMM_TUNING(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-      values[static_cast<std::size_t>(pass.pass)] = checked(pass, tuning);
+      values[pass.index] = checked(pass, tuning);
     }
     return values;
   }
@@ -199,7 +227,8 @@ class Table {
     return key;
   }
 
-  Values values_{};
+  Values values_{};  // of the passes, then those over ranks; usable until the process ends
+  std::array<std::size_t, kPasses> over_ranks_{};  // by pass: index of its values over ranks
 };
 
 Table &table() {
@@ -211,9 +240,12 @@ Table &table() {
 
 const std::vector<TunedPass> &tuned_passes() { return table().passes; }
 const TunedPass &tuned_pass(const std::string &name) { return table().pass_named(name); }
-PassTuning tuning_of(Pass pass) { return table().at(pass); }
+PassTuning tuning_of(Pass pass, bool over_ranks) {
+  return table().at(table().index_of(pass, over_ranks));
+}
+PassTuning tuning_of(const TunedPass &pass) { return table().at(pass.index); }
 void set_tuning(const TunedPass &pass, const pidcomm_tuning &tuning) {
-  table().set(pass.pass, checked(pass, tuning));
+  table().set(pass.index, checked(pass, tuning));
 }
 const std::string &tuning_source() { return table().source; }
 const std::string &tuning_path() { return table().path; }

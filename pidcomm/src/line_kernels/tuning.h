@@ -12,9 +12,10 @@
 
 namespace pidcomm {
 
-/// A pass whose values may change, with the range of its step_words.
+/// A pass whose values may change, with the range of its step_words. A reduction has other values
+/// if it loads from several ranks; those have a name of their own.
 struct TunedPass {
-  Pass pass;
+  std::size_t index;  // of the values
   const char *name;
   uint32_t least_step_words, most_step_words;
 };
@@ -23,9 +24,12 @@ const std::vector<TunedPass> &tuned_passes();
 /// Returns the tuned pass with a name. Errors: ERR_ARGUMENT.
 const TunedPass &tuned_pass(const std::string &name);
 
-/// Returns the values of a pass, and sets them. Errors: ERR_ARGUMENT (a value is outside its
+/// Returns the values of a pass. over_ranks: for a sweep that loads from several ranks.
+PassTuning tuning_of(Pass pass, bool over_ranks = false);
+
+/// Returns the values of a tuned pass, and sets them. Errors: ERR_ARGUMENT (a value is outside its
 /// range).
-PassTuning tuning_of(Pass pass);
+PassTuning tuning_of(const TunedPass &pass);
 void set_tuning(const TunedPass &pass, const pidcomm_tuning &tuning);
 
 /// See pidcomm/tuning.h.

@@ -43,13 +43,18 @@ class Case(NamedTuple):
 
 
 REGULAR = (Group((32, 32), "10", has_power=True), Group((32, 32), "01"))
+RANK = (Group((32, 32), "10", has_power=True), Group((64, 16), "10"))
+RANKS = (Group((32, 32), "11", has_power=True), Group((32, 32), "01"))
 SECTIONS = (Group((12, 80), "01"), Group((60, 16), "10"))
 CASES = {
     "transpose": Case("alltoall", (*REGULAR, Group((32, 32), "11", has_power=True))),
     "replicate": Case("allgather", REGULAR),
-    "reduce_blocks": Case("reduce_scatter", REGULAR),
-    "reduce_lanes": Case("allreduce", REGULAR),
-    "reduce_to_host": Case("reduce", REGULAR),
+    "reduce_blocks": Case("reduce_scatter", RANK),
+    "reduce_blocks_over_ranks": Case("reduce_scatter", RANKS),
+    "reduce_lanes": Case("allreduce", RANK),
+    "reduce_lanes_over_ranks": Case("allreduce", RANKS),
+    "reduce_to_host": Case("reduce", RANK),
+    "reduce_to_host_over_ranks": Case("reduce", RANKS),
     "merge": Case("alltoall", (Group((12, 80), "10"), Group((3, 5, 64), "010"))),
     "reduce_rows": Case("reduce_scatter", SECTIONS),
     "reduce_rows_to_host": Case("reduce", SECTIONS),
@@ -81,7 +86,7 @@ def others_of(pass_: str, key: str, best: dict[str, int]) -> list[dict[str, int]
         other = {**best, key: 1 - best[key]}
         if pass_ == "to_host":
             return [other]
-        if not pass_.startswith("reduce") or pass_ == "reduce_lanes":
+        if not pass_.startswith("reduce") or pass_.startswith("reduce_lanes"):
             return []
         longest = {**best, key: 0, "step_words": _core.tuning()[pass_][2]}
         return [other] if longest in (best, other) else [other, longest]

@@ -226,10 +226,13 @@ void finish_lines(const SweepCall &call, Line *lines, uint32_t count) {
   if (call.finish != nullptr) call.finish->apply(bytes_of(lines), count * sizeof(Line));
 }
 
-/// Returns the number of words of a step: the tuned number, or, if the group members of an item are
-/// in several ranks, `lines` lines for all blocks.
+/// Returns the number of words of a step: the tuned number. If the group members of an item are in
+/// several ranks, a step has at most `lines` lines for all blocks, and that number if a rank has
+/// one of them.
 uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t lines) {
-  return call.rank_members * blocks < call.in_count ? lines / blocks : call.tuning.step_words;
+  const uint32_t words = call.tuning.step_words;
+  if (call.rank_members * blocks == call.in_count) return words;
+  return call.rank_members > 1 && words < lines / blocks ? words : lines / blocks;
 }
 
 void pass_reduce_blocks(const SweepCall &call) {
