@@ -17,22 +17,22 @@
 extern "C" {
 #endif
 
-/* X(key, least, most, meaning): the values of a pass. Passes on sections choose their step_words
- * themselves, as do reductions that load from several ranks and from one member in each. Other
- * reductions over ranks have values of their own ("..._over_ranks"). A pass visits items (for
- * example groups), and in each item streams of lines. step_words is a power of two; each pass has
- * its own range, given by pidcomm_tuned_pass. */
-#define PIDCOMM_TUNING(X)                                                                  \
-  X(step_words, 1, 512, "words of a stream to visit before the next stream")               \
-  X(ahead, 1, 1024,                                                                        \
-    "prefetch distance: words of a stream; in reductions and on sections: lines, counted " \
-    "over all streams")                                                                    \
-  X(ahead_level, 1, 2, "level of the cache into which to prefetch")                        \
-  X(members, 1, 8, "most group members that a reduction loads side by side")               \
-  X(items, 1, 8, "most items to visit side by side")                                       \
-  X(prefetches, 0, 1,                                                                      \
-    "0: no prefetches in long steps of a reduction (avx512vbmi only) and in to_host for "  \
-    "two items at a time")
+/* X(key, least, most, meaning): the values of a pass. A pass visits items (for example groups), and
+ * in each item streams of lines. Reductions that load from several ranks use the values of
+ * "<pass>_over_ranks"; if each rank has one member, they ignore step_words. Passes on sections
+ * choose their step_words themselves. step_words is a power of two; each pass has its own range,
+ * given by pidcomm_tuned_pass. */
+#define PIDCOMM_TUNING(X)                                                                   \
+  X(step_words, 1, 512, "words of a stream to visit before the next stream")                \
+  X(ahead, 1, 1024,                                                                         \
+    "prefetch distance: words of a stream; in reductions and on sections: lines, counted "  \
+    "over all streams")                                                                     \
+  X(ahead_level, 1, 2, "level of the cache into which to prefetch")                         \
+  X(members, 1, 8, "most group members that a reduction loads side by side")                \
+  X(items, 1, 8, "most items to visit side by side")                                        \
+  X(prefetches, 0, 1,                                                                       \
+    "0: no prefetches in long steps of a reduction (avx512vbmi only), and in to_host with " \
+    "step_words=8 if it stores whole lines of large rows")
 
 typedef struct pidcomm_tuning {
   PIDCOMM_SIZE(struct pidcomm_tuning);

@@ -60,7 +60,8 @@ class PreparedSweep {
   /// Number of group members with input streams in one rank, if the first item starts at the first
   /// entangled group of a rank. 1 if the sweep does not reduce.
   uint32_t rank_members() const;
-  /// Whether the sweep reduces and an item loads from several ranks.
+  /// Whether the sweep reduces and an item that starts at the first entangled group of a rank loads
+  /// from several ranks.
   bool loads_from_ranks() const;
 
   uint64_t batches() const {

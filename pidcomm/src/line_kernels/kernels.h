@@ -287,7 +287,8 @@ struct SweepCall {
   uint32_t prefetch_end;              // only words before this word may be prefetched
   NextCall next;
   /// to_host: whether the words follow those of the call before in the same rows, and whether those
-  /// of the next call follow. Both calls have at least kStepWords words and the same item buffers.
+  /// of the next call follow. Both calls have at least kStepWords words, the same items and the
+  /// same tuning, and the words of rows that wait in the item buffers stay there between the calls.
   bool follows = false, is_followed = false;
   uint32_t lane_mask;
   uint64_t lane_map;    // member_step, member_step_reduce

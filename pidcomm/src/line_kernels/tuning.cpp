@@ -33,8 +33,9 @@ constexpr struct {
 /// of reductions that load from several ranks. The values are step_words, ahead, ahead_level,
 /// members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs of each of an AMD
 /// EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon (family 6, model
-/// 207). On the Xeon, 128 and 256 lines ahead were not compared on sections, and `ahead` of
-/// transpose had no effect: gcc had removed these prefetches, and prefetches = 0 was not measured.
+/// 207). On the last two, other step_words over ranks were not compared. On the Xeon, 128 and 256
+/// lines ahead were not compared on sections, `ahead` of transpose had no effect (gcc had removed
+/// these prefetches), and prefetches = 0 was not measured.
 #define PIDCOMM_TUNED_PASSES(X, OVER_RANKS)                                                      \
   X(transpose, 1, 64, {4, 24, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
   X(replicate, 8, 8, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})                 \
@@ -227,7 +228,8 @@ class Table {
     return key;
   }
 
-  Values values_{};  // of the passes, then those over ranks; usable until the process ends
+  // Arrays have no destructor, so that a call that is pending at exit can still read them.
+  Values values_{};                                // of the passes, then of reductions over ranks
   std::array<std::size_t, kPasses> over_ranks_{};  // by pass: index of its values over ranks
 };
 

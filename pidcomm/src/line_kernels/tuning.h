@@ -12,8 +12,8 @@
 
 namespace pidcomm {
 
-/// A pass whose values may change, with the range of its step_words. A reduction has other values
-/// if it loads from several ranks; those have a name of their own.
+/// A pass whose values may change, with the range of its step_words. A reduction that loads from
+/// several ranks has other values, with the name of the pass and "_over_ranks".
 struct TunedPass {
   std::size_t index;  // of the values
   const char *name;

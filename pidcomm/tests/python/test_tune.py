@@ -42,6 +42,7 @@ def test_tune_tries_reductions_without_prefetches_also_in_the_longest_steps() ->
         {**best, "prefetches": 0, "step_words": 32},
     ]
     assert others_of("reduce_lanes", "prefetches", best) == []
+    assert others_of("reduce_lanes_over_ranks", "prefetches", best) == []
     assert others_of("to_host", "prefetches", best) == [{**best, "prefetches": 0}]
     assert others_of("to_host", "step_words", best) == [{**best, "step_words": 16}]
 

@@ -44,7 +44,11 @@ class Case(NamedTuple):
 
 REGULAR = (Group((32, 32), "10", has_power=True), Group((32, 32), "01"))
 RANK = (Group((32, 32), "10", has_power=True), Group((64, 16), "10"))
-RANKS = (Group((32, 32), "11", has_power=True), Group((32, 32), "01"))
+RANKS = (
+    Group((32, 32), "11", has_power=True),
+    Group((32, 32), "01"),
+    Group((64, 16), "01"),
+)
 SECTIONS = (Group((12, 80), "01"), Group((60, 16), "10"))
 CASES = {
     "transpose": Case("alltoall", (*REGULAR, Group((32, 32), "11", has_power=True))),

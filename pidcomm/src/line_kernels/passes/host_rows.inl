@@ -18,19 +18,24 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
 /// the tile stays in registers.
 enum class TileKind { plain_stores, non_temporal, non_temporal_whole };
 
-/// Loads 8 words of stream `e` of an item; line i becomes the words of lane i. Prefetches the words
-/// at the distance of the pass, in one piece, because conditions for each line take time.
+/// Prefetches 8 words of a stream at the distance of the pass, if they lie before `end`. `in` points
+/// to word `word`. One condition for all lines, because conditions for each line take time.
+[[gnu::always_inline]] inline void prefetch_tile(const SweepCall &call, const std::byte *in,
+                                                 uint32_t word, uint32_t end) {
+  if (word + call.tuning.ahead + kStepWords > end) return;
+  const std::byte *const ahead = line_at(in, call.tuning.ahead);
+  if (call.tuning.ahead_level == 1)
+    for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_line(line_at(ahead, w));
+  else
+    for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_far(line_at(ahead, w));
+}
+
+/// Loads 8 words of stream `e` of an item; line i becomes the words of lane i.
 template <TileKind Kind>
 [[gnu::always_inline]] inline void load_tile(const SweepCall &call, uint32_t item, uint32_t e,
                                              uint32_t word, Line *tile) {
   const std::byte *const in = line_at(call.items[item].in[e], word);
-  if (word + call.tuning.ahead + kStepWords <= call.prefetch_end) {
-    const std::byte *const ahead = line_at(in, call.tuning.ahead);
-    if (call.tuning.ahead_level == 1)
-      for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_line(line_at(ahead, w));
-    else
-      for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_far(line_at(ahead, w));
-  }
+  prefetch_tile(call, in, word, call.prefetch_end);
   for (uint32_t w = 0; w < kStepWords; ++w)
     tile[w] = Isa::transpose(Isa::load_line(line_at(in, w)));
   transpose_tile<7, HostOrder>(tile);
@@ -57,15 +62,15 @@ template <TileKind Kind, uint32_t Tiles>
   }
 }
 
-/// Moves the first or last words of a call to rows that are aligned to lines; they are less than a
-/// line of each row. Plain stores to a part of a line take long, because the CPU first loads the
-/// line. Therefore, if calls follow each other, the last words of a call wait in the buffers of the
-/// items, and the next call stores whole lines.
-void part_to_rows(const SweepCall &call, uint32_t e, Step part) {
-  const bool is_first = part.word == 0, waits = is_first ? call.follows : call.is_followed;
+/// Moves the first or last words of a call, which are less than a line of each row. Plain stores to
+/// a part of a line take long, because the CPU first loads the line. Therefore, if calls follow each
+/// other, the last words of a call wait in the buffers of the items, and the next call stores whole
+/// lines.
+void part_to_rows(const SweepCall &call, uint32_t e, Step part, bool is_first) {
+  const bool waits = is_first ? call.follows : call.is_followed;
   for (uint32_t i = 0; part.count != 0 && i < call.item_count; ++i) {
     std::byte *const *const rows = call.items[i].out + 8 * e;
-    if (!waits || call.in_count != 1) {
+    if (!waits) {
       words_to_rows(call, i, e, part, rows, 0);
       continue;
     }
@@ -80,8 +85,8 @@ void part_to_rows(const SweepCall &call, uint32_t e, Step part) {
 }
 
 /// Loads 8 words of a stream and transposes them; line i of the tile becomes the words of lane i.
-/// Stores: between the loads, stores the tile of before to word `word` of `rows`. The loops are
-/// unrolled so that the tile stays in registers.
+/// Stores: between the loads, stores the previous tile to word `word` of `rows`. The loops are
+/// unrolled, so that the tile stays in registers if a line is one register.
 template <bool Stores>
 [[gnu::always_inline]] inline void next_tile(const std::byte *in, Line *tile,
                                              std::byte *const *rows, uint32_t word) {
@@ -96,15 +101,15 @@ template <bool Stores>
   for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = next[w];
 }
 
-/// Moves the words of stream `e` of two items to rows that are aligned to lines. No lane lacks a
-/// row, and there is no Finish. Loads and stores alternate, which takes less time than all loads of
-/// a tile and then all stores.
+/// Moves the words of stream `e` of two items to rows whose lines begin at the same words. No lane
+/// lacks a row, and there is no Finish. Loads and stores alternate, which takes less time than all
+/// loads of a tile and then all stores.
 void pair_to_rows(const SweepCall &call, uint32_t e) {
   const uint32_t to_line = call.first_words % kStepWords,
                  begin = to_line < call.words ? to_line : call.words,
                  end = call.words - (call.words - begin) % kStepWords,
                  prefetch_end = call.tuning.prefetches != 0 ? call.prefetch_end : 0;
-  part_to_rows(call, e, {0, begin});
+  part_to_rows(call, e, {0, begin}, true);
   if (begin != end) {
     const std::byte *const in[2] = {call.items[0].in[e], call.items[1].in[e]};
     std::byte *rows[2][kLanes];
@@ -114,9 +119,7 @@ void pair_to_rows(const SweepCall &call, uint32_t e) {
     uint32_t word = begin;
     const auto tile_of = [&](uint32_t i) {
       const std::byte *const from = line_at(in[i], word);
-      if (word + call.tuning.ahead + kStepWords <= prefetch_end)
-        for (uint32_t w = 0; w < kStepWords; ++w)
-          prefetch(call, line_at(from, call.tuning.ahead + w));
+      prefetch_tile(call, from, word, prefetch_end);
       return from;
     };
     Line tile[kMaxTileLines];
@@ -131,13 +134,13 @@ void pair_to_rows(const SweepCall &call, uint32_t e) {
     for (uint32_t lane = 0; lane < kLanes; ++lane)
       Isa::store_words_non_temporal(host_word(rows[1][lane], end - kStepWords), tile[lane]);
   }
-  part_to_rows(call, e, {end, call.words - end});
+  part_to_rows(call, e, {end, call.words - end}, false);
 }
 
 /// Moves the words of stream `e` of all items to rows.
 template <TileKind Kind>
 void stream_to_rows(const SweepCall &call, uint32_t e) {
-  if (Kind == TileKind::non_temporal_whole && call.item_count == 2 &&
+  if (Kind == TileKind::non_temporal_whole && call.item_count == 2 && call.in_count == 1 &&
       call.tuning.step_words == kStepWords)
     return pair_to_rows(call, e);
   each_step(

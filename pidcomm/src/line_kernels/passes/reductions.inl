@@ -226,13 +226,12 @@ void finish_lines(const SweepCall &call, Line *lines, uint32_t count) {
   if (call.finish != nullptr) call.finish->apply(bytes_of(lines), count * sizeof(Line));
 }
 
-/// Returns the number of words of a step: the tuned number. If the group members of an item are in
-/// several ranks, a step has at most `lines` lines for all blocks, and that number if a rank has
-/// one of them.
+/// Returns the number of words of a step: the tuned number, but at most `lines` lines for all
+/// blocks. If each group member of an item is in another rank, a step has this largest number.
 uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t lines) {
-  const uint32_t words = call.tuning.step_words;
-  if (call.rank_members * blocks == call.in_count) return words;
-  return call.rank_members > 1 && words < lines / blocks ? words : lines / blocks;
+  const uint32_t words = call.tuning.step_words, most = lines / blocks;
+  const bool is_one_per_rank = call.rank_members == 1 && blocks < call.in_count;
+  return is_one_per_rank || words > most ? most : words;
 }
 
 void pass_reduce_blocks(const SweepCall &call) {
