@@ -18,8 +18,8 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
 /// the tile stays in registers.
 enum class TileKind { plain_stores, non_temporal, non_temporal_whole };
 
-/// Prefetches 8 words of a stream at the distance of the pass, if they lie before `end`. `in` points
-/// to word `word`. One condition for all lines, because conditions for each line take time.
+/// Prefetches 8 words of a stream at the distance of the pass, if they lie before `end`. `in`
+/// points to word `word`. One condition for all lines, because conditions for each line take time.
 [[gnu::always_inline]] inline void prefetch_tile(const SweepCall &call, const std::byte *in,
                                                  uint32_t word, uint32_t end) {
   if (word + call.tuning.ahead + kStepWords > end) return;
@@ -63,9 +63,9 @@ template <TileKind Kind, uint32_t Tiles>
 }
 
 /// Moves the first or last words of a call, which are less than a line of each row. Plain stores to
-/// a part of a line take long, because the CPU first loads the line. Therefore, if calls follow each
-/// other, the last words of a call wait in the buffers of the items, and the next call stores whole
-/// lines.
+/// a part of a line take long, because the CPU first loads the line. Therefore, if calls follow
+/// each other, the last words of a call wait in the buffers of the items, and the next call stores
+/// whole lines.
 void part_to_rows(const SweepCall &call, uint32_t e, Step part, bool is_first) {
   const bool waits = is_first ? call.follows : call.is_followed;
   for (uint32_t i = 0; part.count != 0 && i < call.item_count; ++i) {
