@@ -140,8 +140,9 @@ void pair_to_rows(const SweepCall &call, uint32_t e) {
 /// Moves the words of stream `e` of all items to rows.
 template <TileKind Kind>
 void stream_to_rows(const SweepCall &call, uint32_t e) {
-  if (Kind == TileKind::non_temporal_whole && call.item_count == 2 && call.in_count == 1 &&
-      call.tuning.step_words == kStepWords)
+  // Not with small registers, where a tile does not stay in registers.
+  if (Line::kParts <= 2 && Kind == TileKind::non_temporal_whole && call.item_count == 2 &&
+      call.in_count == 1 && call.tuning.step_words == kStepWords)
     return pair_to_rows(call, e);
   each_step(
       call,
