@@ -66,19 +66,19 @@ template <TileKind Kind, uint32_t Tiles>
 /// a part of a line take long, because the CPU first loads the line. Therefore, if calls follow
 /// each other, the last words of a call wait in the buffers of the items, and the next call stores
 /// whole lines.
-void part_to_rows(const SweepCall &call, uint32_t e, Step part, bool is_first) {
+void part_to_rows(const SweepCall &call, Step part, bool is_first) {
   const bool waits = is_first ? call.follows : call.is_followed;
   for (uint32_t i = 0; part.count != 0 && i < call.item_count; ++i) {
-    std::byte *const *const rows = call.items[i].out + 8 * e;
+    std::byte *const *const rows = call.items[i].out;
     if (!waits) {
-      words_to_rows(call, i, e, part, rows, 0);
+      words_to_rows(call, i, 0, part, rows, 0);
       continue;
     }
     const uint32_t begin = is_first ? kStepWords - part.count : 0;
     std::byte *waiting[kLanes];
     for (uint32_t lane = 0; lane < kLanes; ++lane)
       waiting[lane] = host_word(bytes_of(&lines_of(call, i)[lane]), begin);
-    words_to_rows(call, i, e, part, waiting, part.word);
+    words_to_rows(call, i, 0, part, waiting, part.word);
     for (uint32_t lane = 0; is_first && lane < kLanes; ++lane)
       Isa::store_words_non_temporal(rows[lane] - 8 * begin, lines_of(call, i)[lane]);
   }
@@ -101,21 +101,20 @@ template <bool Stores>
   for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = next[w];
 }
 
-/// Moves the words of stream `e` of two items to rows whose lines begin at the same words. No lane
-/// lacks a row, and there is no Finish. Loads and stores alternate, which takes less time than all
-/// loads of a tile and then all stores.
-void pair_to_rows(const SweepCall &call, uint32_t e) {
+/// Moves the words of two items with one stream each to rows whose lines begin at the same words.
+/// No lane lacks a row, and there is no Finish. Loads and stores alternate, which takes less time
+/// than all loads of a tile and then all stores.
+void pair_to_rows(const SweepCall &call) {
   const uint32_t to_line = call.first_words % kStepWords,
                  begin = to_line < call.words ? to_line : call.words,
                  end = call.words - (call.words - begin) % kStepWords,
                  prefetch_end = call.tuning.prefetches != 0 ? call.prefetch_end : 0;
-  part_to_rows(call, e, {0, begin}, true);
+  part_to_rows(call, {0, begin}, true);
   if (begin != end) {
-    const std::byte *const in[2] = {call.items[0].in[e], call.items[1].in[e]};
+    const std::byte *const in[2] = {call.items[0].in[0], call.items[1].in[0]};
     std::byte *rows[2][kLanes];
     for (uint32_t i = 0; i < 2; ++i)
-      for (uint32_t lane = 0; lane < kLanes; ++lane)
-        rows[i][lane] = call.items[i].out[8 * e + lane];
+      for (uint32_t lane = 0; lane < kLanes; ++lane) rows[i][lane] = call.items[i].out[lane];
     uint32_t word = begin;
     const auto tile_of = [&](uint32_t i) {
       const std::byte *const from = line_at(in[i], word);
@@ -134,7 +133,7 @@ void pair_to_rows(const SweepCall &call, uint32_t e) {
     for (uint32_t lane = 0; lane < kLanes; ++lane)
       Isa::store_words_non_temporal(host_word(rows[1][lane], end - kStepWords), tile[lane]);
   }
-  part_to_rows(call, e, {end, call.words - end}, false);
+  part_to_rows(call, {end, call.words - end}, false);
 }
 
 /// Moves the words of stream `e` of all items to rows.
@@ -143,7 +142,7 @@ void stream_to_rows(const SweepCall &call, uint32_t e) {
   // Not with small registers, where a tile does not stay in registers.
   if (Line::kParts <= 2 && Kind == TileKind::non_temporal_whole && call.item_count == 2 &&
       call.in_count == 1 && call.tuning.step_words == kStepWords)
-    return pair_to_rows(call, e);
+    return pair_to_rows(call);
   each_step(
       call,
       [&](Step step) {
