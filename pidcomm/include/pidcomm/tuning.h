@@ -19,9 +19,10 @@ extern "C" {
 
 /* X(key, least, most, meaning): the values of a pass. A pass visits items (for example groups), and
  * in each item streams of lines. Reductions that load from several ranks use the values of
- * "<pass>_over_ranks"; if each rank has one member, they ignore step_words. Passes on sections
- * choose their step_words themselves. step_words is a power of two; each pass has its own range,
- * given by pidcomm_tuned_pass. */
+ * "<pass>_over_ranks"; if each rank has one member, they ignore step_words. reduce_blocks and
+ * reduce_lanes also ignore it if an item has one member. Passes on sections choose their step_words
+ * themselves. step_words is a power of two; each pass has its own range, given by
+ * pidcomm_tuned_pass. */
 #define PIDCOMM_TUNING(X)                                                                   \
   X(step_words, 1, 512, "words of a stream to visit before the next stream")                \
   X(ahead, 1, 1024,                                                                         \

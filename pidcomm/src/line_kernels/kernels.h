@@ -224,20 +224,27 @@ struct Accumulator {
                           LaneRows lanes, const std::byte *from, uint32_t words, bool transposes);
 };
 
+/// Tiles of lines to reduce over the lanes of their groups. Tile t has 2^k lines, where k is the
+/// number of bits of the lane mask; its line i is at first[i] + (word + words[t]) * stride. Lines
+/// are in PIM order for byte-wise operators, and in host order (word i is lane i) for all others.
+struct Tiles {
+  const std::byte *const *first;
+  uint32_t word;
+  const uint32_t *words;
+  uint32_t count;      // number of tiles
+  uint32_t lane_mask;  // the index of the function in Reducer::reduce_tiles
+  bool in_mram;        // the lines are in MRAM, else in a buffer
+  bool transposes;     // lines are transposed after loading
+  std::size_t stride = in_mram ? kLineStride : kLineBytes;
+};
+
 /// The functions that combine lines, for an element type and operator.
 struct Reducer {
-  // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to
-  // the highest bit. Lines are in PIM order for byte-wise operators, and in host order (word i is
-  // lane i) for all other operators. `lane_mask` repeats the index of the function: an instruction
-  // set may have one function for all lane masks.
-  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for
-  /// every i that lacks all bits of the mask, becomes the results for the words i | m: lane l has
-  /// the result of its group for word i | (l & mask). Other lines do not change.
-  void (*reduce_words[kLanes])(std::byte *lines, uint32_t lane_mask);
-  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of
-  /// block j is line j * words + w. In line w, lane l becomes the result of its group for the block
-  /// whose number is the selected bits of l. Lines of other blocks may change.
-  void (*reduce_blocks[kLanes])(std::byte *sums, uint32_t words, uint32_t lane_mask);
+  /// [lane mask] Combine the lanes of tiles pairwise, from the lowest bit of the lane mask to the
+  /// highest bit. In line t of the results, lane l has the result of its group for the line of tile
+  /// t whose number is the selected bits of l. Line t may replace a line of tile t or of an earlier
+  /// tile. An instruction set may have one function for all lane masks.
+  void (*reduce_tiles[kLanes])(std::byte *results, const Tiles &tiles);
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order;
   /// for byte-wise operators the data may be in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);

@@ -260,59 +260,25 @@ template <class T, int Op, bool Bytewise, int Bit>
   }
 }
 
-/// Reduces the lines line[offsets[i]], which are a tile, into the first line.
-template <class T, int Op, bool Bytewise>
-[[gnu::always_inline]] inline void reduce_tile(Line *line, uint32_t mask, const uint32_t *offsets) {
+/// See Reducer::reduce_tiles. If the mask is a constant, the compiler unrolls the loops over the
+/// lines of a tile, which then stays in registers.
+template <class T, int Op, bool Bytewise, int Mask>
+void reduce_tiles_over(std::byte *results, const Tiles &tiles) {
+  const Parameter<Mask> mask(tiles.lane_mask);
   const uint32_t lines = 1u << count_bits(mask);
-  Line tile[kMaxTileLines];
-  for (uint32_t i = 0; i < lines; ++i) tile[i] = line[offsets[i]];
-  reduce_stage<T, Op, Bytewise, 0>(tile, mask, lines);
-  reduce_stage<T, Op, Bytewise, 1>(tile, mask, lines);
-  reduce_stage<T, Op, Bytewise, 2>(tile, mask, lines);
-  *line = tile[0];
-}
-
-template <class T, int Op, bool Bytewise>
-[[gnu::noinline]] void call_reduce_tile(Line *line, uint32_t mask, const uint32_t *offsets) {
-  reduce_tile<T, Op, Bytewise>(line, mask, offsets);
-}
-
-/// [lane mask] The offsets of the lines of a tile of reduce_words.
-constexpr Table<Table<uint32_t, kMaxTileLines>, kLanes> kWordOffsets = [] {
-  Table<Table<uint32_t, kMaxTileLines>, kLanes> table{};
-  for (uint32_t mask = 0; mask < kLanes; ++mask)
-    for (uint32_t i = 0; i < kMaxTileLines; ++i) table.entry[mask].entry[i] = deposit_bits(i, mask);
-  return table;
-}();
-
-/// If the mask is a constant, the compiler unrolls the loop, because its overhead takes time.
-template <class T, int Op, bool Bytewise, int Mask>
-void reduce_words_over(std::byte *lines, uint32_t lane_mask) {
-  const Parameter<Mask> mask(lane_mask);
-  const auto reduce = [&](uint32_t i) __attribute__((always_inline)) {
-    if ((i & mask) == 0)
-      (Mask == kAny ? call_reduce_tile<T, Op, Bytewise>
-                    : reduce_tile<T, Op, Bytewise>)(reinterpret_cast<Line *>(lines) + i, mask,
-                                                    kWordOffsets.entry[mask].entry);
-  };
-  if constexpr (Mask == kAny) {
-#pragma GCC unroll 0
-    for (uint32_t i = 0; i < kMaxTileLines; ++i) reduce(i);
-  } else {
-#pragma GCC unroll 8
-    for (uint32_t i = 0; i < kMaxTileLines; ++i) reduce(i);
+  for (uint32_t t = 0; t < tiles.count; ++t) {
+    const std::size_t at = (tiles.word + tiles.words[t]) * tiles.stride;
+    Line tile[kMaxTileLines];
+    for (uint32_t i = 0; i < lines; ++i)
+      tile[i] = tiles.in_mram ? Isa::load_line(tiles.first[i] + at)
+                              : *reinterpret_cast<const Line *>(tiles.first[i] + at);
+    if (tiles.transposes)
+      for (uint32_t i = 0; i < lines; ++i) tile[i] = Isa::transpose(tile[i]);
+    reduce_stage<T, Op, Bytewise, 0>(tile, mask, lines);
+    reduce_stage<T, Op, Bytewise, 1>(tile, mask, lines);
+    reduce_stage<T, Op, Bytewise, 2>(tile, mask, lines);
+    reinterpret_cast<Line *>(results)[t] = tile[0];
   }
-}
-
-template <class T, int Op, bool Bytewise, int Mask>
-void reduce_blocks_over(std::byte *sums, uint32_t words, uint32_t lane_mask) {
-  const Parameter<Mask> mask(lane_mask);
-  uint32_t offsets[kMaxTileLines];
-  for (uint32_t i = 0; i < 1u << count_bits(mask); ++i) offsets[i] = i * words;
-  for (uint32_t w = 0; w < words; ++w)
-    (Mask == kAny
-         ? call_reduce_tile<T, Op, Bytewise>
-         : reduce_tile<T, Op, Bytewise>)(reinterpret_cast<Line *>(sums) + w, mask, offsets);
 }
 
 template <class T, int Op>
@@ -470,8 +436,7 @@ constexpr Reducer entry_of(const Reducer *) {
         PIDCOMM_FOR_MASK(function, 5), PIDCOMM_FOR_MASK(function, 6),                            \
         PIDCOMM_FOR_MASK(function, 7)                                                            \
   }
-  return {PIDCOMM_EACH_MASK(reduce_words_over), PIDCOMM_EACH_MASK(reduce_blocks_over),
-          combine<T, Op>};
+  return {PIDCOMM_EACH_MASK(reduce_tiles_over), combine<T, Op>};
 #undef PIDCOMM_EACH_MASK
 #undef PIDCOMM_FOR_MASK
 }
