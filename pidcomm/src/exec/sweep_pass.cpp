@@ -16,10 +16,13 @@ namespace pidcomm {
 
 namespace {
 
-/// Whether the host rows that a plan writes are too large for the caches.
+/// Whether the caches cannot hold the bytes that a plan moves. Then most lines of the host rows are
+/// not in the caches before the pass, and other stores would load them from memory.
 bool stores_rows_non_temporally(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
-  return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
+  const Grouping &grouping = plan.grouping;
+  return grouping.groups * (plan.out_row_bytes + grouping.group_pes * plan.in_pe_bytes) >=
+         kCacheBytes;
 }
 
 /// Returns the number of words (1 to 8) from `row` to the next line boundary, or 8 if `row` is not
