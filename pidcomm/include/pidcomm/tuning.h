@@ -33,7 +33,7 @@ extern "C" {
   X(items, 1, 8, "most items to visit side by side")                                        \
   X(prefetches, 0, 1,                                                                       \
     "0: no prefetches in long steps of a reduction (avx512vbmi only), and in to_host with " \
-    "step_words=8 if it stores whole lines of large rows")
+    "step_words=8 if it stores whole lines and a call moves 16 MiB or more")
 
 typedef struct pidcomm_tuning {
   PIDCOMM_SIZE(struct pidcomm_tuning);

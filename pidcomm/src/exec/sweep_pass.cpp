@@ -16,12 +16,11 @@ namespace pidcomm {
 
 namespace {
 
-/// Whether the caches cannot hold the bytes that a plan moves. Then most lines of the host rows are
-/// not in the caches before the pass, and other stores would load them from memory.
+/// Whether the caches cannot hold the bytes that a plan reads and writes. Then they keep few lines
+/// of the host rows between two calls, and other stores would load each line from memory.
 bool stores_rows_non_temporally(const Plan &plan) {
   constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
-  const Grouping &grouping = plan.grouping;
-  return grouping.groups * (plan.out_row_bytes + grouping.group_pes * plan.in_pe_bytes) >=
+  return plan.in_pe_bytes * plan.cube.pes + plan.out_row_bytes * plan.grouping.groups >=
          kCacheBytes;
 }
 

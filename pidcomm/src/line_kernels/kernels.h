@@ -225,26 +225,29 @@ struct Accumulator {
 };
 
 /// Tiles of lines to reduce over the lanes of their groups. Tile t has 2^k lines, where k is the
-/// number of bits of the lane mask; its line i is at first[i] + (word + words[t]) * stride. Lines
-/// are in PIM order for byte-wise operators, and in host order (word i is lane i) for all others.
-struct Tiles {
+/// number of bits of the lane mask; line i is at first[i] + (word + words[t]) * stride(). After
+/// loading, lines are in PIM order for byte-wise operators, and in host order (word i is lane i)
+/// for all others.
+struct LaneTiles {
   const std::byte *const *first;
   uint32_t word;
-  const uint32_t *words;
-  uint32_t count;      // number of tiles
-  uint32_t lane_mask;  // the index of the function in Reducer::reduce_tiles
-  bool in_mram;        // the lines are in MRAM, else in a buffer
-  bool transposes;     // lines are transposed after loading
-  std::size_t stride = in_mram ? kLineStride : kLineBytes;
+  const uint32_t *words;  // null: 0, 1, ...
+  uint32_t count;         // number of tiles
+  uint32_t lane_mask;     // the index of the function in Reducer::reduce_tiles
+  bool in_mram;           // the lines are in MRAM, else in a buffer
+  bool transposes;        // lines are transposed after loading
+
+  std::size_t stride() const { return in_mram ? kLineStride : kLineBytes; }
 };
 
-/// The functions that combine lines, for an element type and operator.
+/// The functions that combine the lanes of lines, for an element type and operator.
 struct Reducer {
-  /// [lane mask] Combine the lanes of tiles pairwise, from the lowest bit of the lane mask to the
-  /// highest bit. In line t of the results, lane l has the result of its group for the line of tile
-  /// t whose number is the selected bits of l. Line t may replace a line of tile t or of an earlier
-  /// tile. An instruction set may have one function for all lane masks.
-  void (*reduce_tiles[kLanes])(std::byte *results, const Tiles &tiles);
+  /// [lane mask] Load tiles and combine their lanes pairwise, from the lowest bit of the lane mask
+  /// to the highest bit. In line t of the results, lane l has the result of its group for the line
+  /// of tile t whose number is the selected bits of l. `results` may overlap the tiles if line t is
+  /// a line of tile t or of an earlier tile. An instruction set may have one function for all lane
+  /// masks.
+  void (*reduce_tiles[kLanes])(std::byte *results, const LaneTiles &tiles);
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order;
   /// for byte-wise operators the data may be in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
@@ -304,7 +307,7 @@ struct SweepCall {
   bool host_order;      // lines between load and store are in host order, else in PIM order
   bool load_transposes;    // lines are transposed after loading
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
-  bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
+  bool non_temporal_rows;  // use non-temporal stores for whole lines of host rows
   const Accumulator *accumulator;
   const Reducer *reducer;
   const Finish *finish;     // of reductions and to_host; may be null

@@ -151,8 +151,8 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
   grid.finish();
 }
 
-/// Rows of at least 16 MiB in all are stored by non-temporal stores, which need complete aligned
-/// lines of host memory.
+/// If a call moves at least 16 MiB, rows are stored by non-temporal stores, which need complete
+/// aligned lines of host memory.
 TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
   const tuned_passes::Restored restored;
   for (tuned_passes::Pass pass : restored.before)
@@ -182,6 +182,41 @@ TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
         CHECK_EQ(pidcomm_run(cube.get(), &gather, &options, nullptr), +PIDCOMM_OK);
         CHECK(guarded == want);
       }
+}
+
+/// The same stores. The passes differ for groups of one entangled group, of two, and without a lane
+/// split.
+TEST(ReduceOfMuchData_IsRightForEveryAlignmentOfTheRows) {
+  machine::power_up(1);
+  for (const Axes &axis_len : {Axes{8, 8}, Axes{16, 4}, Axes{12, 5}}) {
+    const std::size_t group_pes = axis_len[0], groups = axis_len[1];
+    const DpuSet set = DpuSet::of_ranks(1);
+    const Hypercube cube(set, axis_len);
+    const std::size_t bytes = (std::size_t{1} << 18) + 136, words = bytes / 8;
+    const std::size_t src = 8192 - 24;  // the first run has a few words
+    Bytes data(group_pes * groups * bytes);
+    verify::fill_distinct(group_pes, bytes, data);
+    CHECK_EQ(pidcomm_write(cube.get(), src, bytes, data.data()), +PIDCOMM_OK);
+    std::vector<std::uint64_t> sums(groups * words);
+    for (std::size_t i = 0; i < group_pes * groups * words; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, &data[8 * i], sizeof word);
+      sums[i / (group_pes * words) * words + i % words] += word;
+    }
+    for (const std::size_t shift : {0, 4, 24})
+      for (const int isa : machine::available_isas()) {
+        constexpr std::size_t kGuard = 64;
+        Bytes guarded(groups * bytes + 2 * kGuard, 0xEE), want = guarded;
+        std::memcpy(&want[kGuard + shift], sums.data(), groups * bytes);
+        const pidcomm_request reduce = pidcomm::request::reduce(
+            "10", bytes, src, &guarded[kGuard + shift], groups * bytes, PIDCOMM_INT64, PIDCOMM_SUM);
+        pidcomm_options options{};
+        options.isa = isa;
+        options.threads = 2;
+        CHECK_EQ(pidcomm_run(cube.get(), &reduce, &options, nullptr), +PIDCOMM_OK);
+        CHECK(guarded == want);
+      }
+  }
 }
 
 TEST(ZeroBytes_AreANoOp) {

@@ -61,7 +61,8 @@ TEST(Results_DoNotDependOnTheTuning) {
   grid.finish();
 }
 
-/// The host rows of a gather of 16 MiB or more bypass the caches. In {5, 27}, lanes lack rows.
+/// The host rows of a gather that moves 16 MiB or more bypass the caches. In {5, 27}, lanes lack
+/// rows.
 TEST(RowsThatBypassTheCaches_DoNotDependOnTheTuning) {
   for (const Axes &axis_len : {Axes{8, 16}, Axes{5, 27}}) {
     const Restored restored;

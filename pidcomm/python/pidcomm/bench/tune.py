@@ -43,7 +43,8 @@ class Case(NamedTuple):
 
 
 REGULAR = (Group((32, 32), "10", has_power=True), Group((32, 32), "01"))
-RANK = (Group((32, 32), "10", has_power=True), Group((64, 16), "10"))
+# Groups of 4, 8 and 1 entangled groups of a rank.
+RANK = (Group((32, 32), "10", has_power=True), Group((64, 16), "10"), Group((8, 128), "10"))
 RANKS = (
     Group((32, 32), "11", has_power=True),
     Group((32, 32), "01"),

@@ -33,7 +33,8 @@ struct Isa : Avx512Ops {
 
 }  // namespace
 
-// Reducers do not transpose lines, so they would not be faster.
+// Reducers with the transposition of this file take 0.96 to 0.99 of the time (0.9 if the lines are
+// in the caches), but make the library 6% larger.
 extern const Reducer *const kReducersAVX512BW[kTypes];
 PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi", AVX512BW)
 

@@ -261,29 +261,30 @@ template <class T, int Op, bool Bytewise, int Bit>
 }
 
 /// Loads the `lines` lines of tile t.
-[[gnu::always_inline]] inline void load_tile(Line *tile, const Tiles &tiles, uint32_t t,
-                                             uint32_t lines) {
-  const std::size_t at = (tiles.word + tiles.words[t]) * tiles.stride;
+[[gnu::always_inline]] inline void load_lane_tile(Line *tile, const LaneTiles &tiles, uint32_t t,
+                                                  uint32_t lines) {
+  const uint32_t word = tiles.words == nullptr ? t : tiles.words[t];
+  const std::size_t at = (tiles.word + word) * tiles.stride();
   for (uint32_t i = 0; i < lines; ++i)
     tile[i] = tiles.in_mram ? Isa::load_line(tiles.first[i] + at)
                             : *reinterpret_cast<const Line *>(tiles.first[i] + at);
   if (tiles.transposes)
     for (uint32_t i = 0; i < lines; ++i) tile[i] = Isa::transpose(tile[i]);
 }
-[[gnu::noinline]] void call_load_tile(Line *tile, const Tiles &tiles, uint32_t t, uint32_t lines) {
-  load_tile(tile, tiles, t, lines);
+[[gnu::noinline]] void call_load_lane_tile(Line *tile, const LaneTiles &tiles, uint32_t t,
+                                           uint32_t lines) {
+  load_lane_tile(tile, tiles, t, lines);
 }
 
 /// See Reducer::reduce_tiles. If the mask is a constant, the compiler unrolls the loops over the
 /// lines of a tile, which then stays in registers.
 template <class T, int Op, bool Bytewise, int Mask>
-void reduce_tiles_over(std::byte *results, const Tiles &tiles) {
+void reduce_tiles_over(std::byte *results, const LaneTiles &tiles) {
   const Parameter<Mask> mask(tiles.lane_mask);
   const uint32_t lines = 1u << count_bits(mask);
-  constexpr bool kIsInline = Mask != kAny;
   for (uint32_t t = 0; t < tiles.count; ++t) {
     Line tile[kMaxTileLines];
-    (kIsInline ? load_tile : call_load_tile)(tile, tiles, t, lines);
+    (Mask == kAny ? call_load_lane_tile : load_lane_tile)(tile, tiles, t, lines);
     reduce_stage<T, Op, Bytewise, 0>(tile, mask, lines);
     reduce_stage<T, Op, Bytewise, 1>(tile, mask, lines);
     reduce_stage<T, Op, Bytewise, 2>(tile, mask, lines);

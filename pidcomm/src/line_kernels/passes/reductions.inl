@@ -234,110 +234,9 @@ uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t line
   return is_one_per_rank || words > most ? most : words;
 }
 
-/// [mask][i] The word whose selected bits are i and whose other bits are 0. Word w of 8 words is
-/// line i of tile t of a lane mask if w = kMaskWords[mask][i] + kMaskWords[~mask & 7][t].
-constexpr Table<Table<uint32_t, kStepWords>, kLanes> kMaskWords = [] {
-  Table<Table<uint32_t, kStepWords>, kLanes> table{};
-  for (uint32_t mask = 0; mask < kLanes; ++mask)
-    for (uint32_t i = 0; i < kStepWords; ++i) table.entry[mask].entry[i] = deposit_bits(i, mask);
-  return table;
-}();
-
-void reduce_tiles(const SweepCall &call, Line *results, const Tiles &tiles) {
-  call.reducer->reduce_tiles[tiles.lane_mask](bytes_of(results), tiles);
-}
-
-/// Returns the tiles of 8 words of a stream. Its lines begin at `stream`; `first` becomes the lines
-/// of tile 0.
-Tiles tiles_of_words(const SweepCall &call, const std::byte *stream, bool in_mram,
-                     const std::byte **first) {
-  const uint32_t mask = call.lane_mask;
-  Tiles tiles = {first, 0,       kMaskWords.entry[~mask & 7].entry, kStepWords >> count_bits(mask),
-                 mask,  in_mram, in_mram && call.load_transposes};
-  for (uint32_t i = 0; i < 1u << count_bits(mask); ++i)
-    first[i] = stream + kMaskWords.entry[mask].entry[i] * tiles.stride;
-  return tiles;
-}
-
-/// Reduces 8 words of an item's sums over the lanes of their groups; only the first `words` words
-/// have sums. Line t of the sums becomes the results of tile t of tiles_of_words.
-void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
-  for (uint32_t w = 0; w < kStepWords; ++w)  // from 0: else the compiler calls a slow memset
-    if (w >= words) sums[w] = kZeroLine;
-  const std::byte *first[kMaxTileLines];
-  reduce_tiles(call, sums, tiles_of_words(call, bytes_of(sums), false, first));
-}
-
-/// Reduces the sums of the blocks of an item over the lanes of their groups into the first block.
-void reduce_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
-  const std::byte *first[kMaxTileLines];
-  for (uint32_t block = 0; block < blocks; ++block)
-    first[block] = bytes_of(sums + block * step.count);
-  each_part(step, [&](Step part) {
-    const uint32_t word = part.word - step.word;
-    reduce_tiles(
-        call, sums + word,
-        {first, word, kMaskWords.entry[7].entry, part.count, call.lane_mask, false, false});
-  });
-}
-
-/// One or two items, which are often the two banks of a pair.
-struct ItemPair {
-  uint32_t first, count;
-};
-template <class Visit>
-void each_item_pair(const SweepCall &call, const Visit &visit) {
-  for (uint32_t i = 0; i < call.item_count; i += 2)
-    visit(ItemPair{i, i + 1 < call.item_count ? 2u : 1u});
-}
-
-/// Prefetches the lines that follow a step at the distance of the pass: word by word, and for each
-/// stream those of both items, whose lines are often adjacent.
-void prefetch_pair(const SweepCall &call, ItemPair pair, Step step) {
-  const uint32_t ahead_words = call.tuning.ahead / (call.in_count * call.item_count);
-  uint32_t end = call.prefetch_end, word = step.word + (ahead_words < end ? ahead_words : end);
-  const SweepItem *items = call.items;
-  if (word >= end) {
-    if (call.next.item_count < pair.first + pair.count || call.next.in_count != call.in_count)
-      return;
-    items = call.next.items;
-    word -= end;
-    end = call.next.prefetch_end;
-    if (word >= end) return;
-  }
-  const std::byte *lines[2 * kMaxTileLines];
-  uint32_t count = 0;
-  for (uint32_t s = 0; s < call.in_count; ++s)
-    for (uint32_t n = 0; n < pair.count; ++n)
-      lines[count++] = line_at(items[pair.first + n].in[s], word);
-  const uint32_t words = end - word < step.count ? end - word : step.count;
-  for (uint32_t w = 0; w < words; ++w)
-    for (uint32_t k = 0; k < count; ++k) prefetch(call, line_at(lines[k], w));
-}
-
-/// Lines of an item in a visit of reduce_block_tiles, which prefetches the lines of a visit
-/// together. More lines take more time.
-constexpr uint32_t kTileVisitLines = 16;
-
-/// Does what accumulate_step and reduce_blocks do for items with one member: its blocks are tiles
-/// in MRAM.
-void reduce_block_tiles(const SweepCall &call, Step step) {
-  const uint32_t visit_words = kTileVisitLines / call.in_count;
-  each_item_pair(call, [&](ItemPair pair) {
-    for (uint32_t word = 0; word < step.count; word += visit_words) {
-      const uint32_t left = step.count - word, words = left < visit_words ? left : visit_words;
-      prefetch_pair(call, pair, {step.word + word, words});
-      for (uint32_t i = pair.first; i < pair.first + pair.count; ++i)
-        reduce_tiles(call, lines_of(call, i) + word,
-                     {call.items[i].in, step.word + word, kMaskWords.entry[7].entry, words,
-                      call.lane_mask, true, call.load_transposes});
-    }
-  });
-}
-
 void pass_reduce_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
-  const bool has_one_member = blocks > 1 && call.in_count == blocks;
+  const bool has_one_member = call.in_count == blocks;
   each_step(
       call,
       [&](Step step) {
@@ -365,12 +264,11 @@ void put_waiting(const SweepCall &call, const Store &store) {
 
 /// The results of reduce_tiles for 8 words, in PIM order.
 template <int Mask>
-struct Results {
+struct LaneResults {
   static constexpr uint32_t kTiles = kStepWords >> __builtin_popcount(Mask);
   Line line[kTiles];
 
-  Results(const SweepCall &call, Line *lines) {
-    finish_lines(call, lines, kTiles);
+  LaneResults(const SweepCall &call, const Line *lines) {
     for (uint32_t t = 0; t < kTiles; ++t) line[t] = reordered(lines[t], call.host_order);
   }
   /// Returns the results for a word, which go from their lanes to all lanes of their groups.
@@ -386,11 +284,13 @@ struct Results {
 /// Replaces the results of reduce_tiles by one line for each word.
 template <int Mask>
 void replicate_results(const SweepCall &call, Line *lines) {
-  const Results<Mask> results(call, lines);
+  finish_lines(call, lines, LaneResults<Mask>::kTiles);
+  const LaneResults<Mask> results(call, lines);
   for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = results.replicated(w);
 }
 
-/// Stores the results in the buffers of one or two items.
+/// Stores the lines of replicate_results to MRAM, for a pair of items with one output stream. If a
+/// line is one register, the lines of a whole step go there without the buffer.
 template <int Mask>
 void put_results(const SweepCall &call, ItemPair pair, Step step) {
   const uint32_t last = pair.first + pair.count - 1;
@@ -398,12 +298,11 @@ void put_results(const SweepCall &call, ItemPair pair, Step step) {
   std::byte *const to[2] = {line_at(call.items[pair.first].out[0], step.word),
                             line_at(call.items[last].out[0], step.word)};
   if (Line::kParts == 1 && pair.count == 2 && step.count == kStepWords) {
-    const Results<Mask> results[2] = {{call, lines[0]}, {call, lines[1]}};
+    for (Line *sums : lines) finish_lines(call, sums, LaneResults<Mask>::kTiles);
+    const LaneResults<Mask> results[2] = {{call, lines[0]}, {call, lines[1]}};
 #pragma GCC unroll 8
-    for (uint32_t w = 0; w < kStepWords; ++w) {
-      Isa::store_line(line_at(to[0], w), results[0].replicated(w));
-      Isa::store_line(line_at(to[1], w), results[1].replicated(w));
-    }
+    for (uint32_t w = 0; w < kStepWords; ++w)
+      for (uint32_t n = 0; n < 2; ++n) Isa::store_line(line_at(to[n], w), results[n].replicated(w));
     return;
   }
   for (uint32_t n = 0; n < pair.count; ++n) replicate_results<Mask>(call, lines[n]);
@@ -411,20 +310,24 @@ void put_results(const SweepCall &call, ItemPair pair, Step step) {
     for (uint32_t n = 0; n < pair.count; ++n) Isa::store_line(line_at(to[n], w), lines[n][w]);
 }
 
-/// pass_reduce_lanes for items with one member, which have one input stream and one output stream.
+/// Does what pass_reduce_lanes does for items with one member, which have one input stream and one
+/// output stream.
 void reduce_lanes_of_one_member(const SweepCall &call) {
   const std::byte *first[kMaxItems][kMaxTileLines];
-  Tiles tiles[kMaxItems];
+  LaneTiles tiles[kMaxItems];
   for (uint32_t i = 0; i < call.item_count; ++i)
     tiles[i] = tiles_of_words(call, call.items[i].in[0], true, first[i]);
   each_step(call, [&](Step step) {
-    if (step.count < kStepWords) load_step(call, step, lines_of(call, 0));
+    const bool is_whole = step.count == kStepWords;
+    if (!is_whole) load_step(call, step, lines_of(call, 0));
     each_item_pair(call, [&](ItemPair pair) {
-      if (step.count == kStepWords) prefetch_pair(call, pair, step);
+      if (is_whole) prefetch_pair(call, pair, step);
       for (uint32_t i = pair.first; i < pair.first + pair.count; ++i) {
         tiles[i].word = step.word;
-        step.count == kStepWords ? reduce_tiles(call, lines_of(call, i), tiles[i])
-                                 : reduce_sums(call, lines_of(call, i), step.count);
+        if (is_whole)
+          reduce_tiles(call, lines_of(call, i), tiles[i]);
+        else
+          reduce_sums(call, lines_of(call, i), step.count);
       }
       PIDCOMM_BY_LANE_MASK(put_results, call, pair, step);
     });
