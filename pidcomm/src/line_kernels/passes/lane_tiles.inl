@@ -35,66 +35,14 @@ void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
   reduce_tiles(call, sums, tiles_of_words(call, bytes_of(sums), false, first));
 }
 
-/// Reduces the sums of the blocks of an item over the lanes of their groups into the first block.
-void reduce_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
-  const std::byte *first[kMaxTileLines];
-  for (uint32_t block = 0; block < blocks; ++block)
-    first[block] = bytes_of(sums + block * step.count);
-  reduce_tiles(call, sums, {first, 0, nullptr, step.count, call.lane_mask, false, false});
-}
-
-/// One or two items. Two are often the two banks of a pair.
-struct ItemPair {
-  uint32_t first, count;
-};
-template <class Visit>
-void each_item_pair(const SweepCall &call, const Visit &visit) {
-  for (uint32_t i = 0; i < call.item_count; i += 2)
-    visit(ItemPair{i, i + 1 < call.item_count ? 2u : 1u});
-}
-
-/// Prefetches the lines that follow a step at the distance of the pass: those of this call, or, if
-/// the first is past prefetch_end, those of the next call. The lines of both items follow each
-/// other, because the two banks of a pair have adjacent lines.
-void prefetch_pair(const SweepCall &call, ItemPair pair, Step step) {
-  const uint32_t ahead_words = call.tuning.ahead / (call.in_count * call.item_count);
-  uint32_t end = call.prefetch_end, word = step.word + (ahead_words < end ? ahead_words : end);
-  const SweepItem *items = call.items;
-  if (word >= end) {
-    const NextCall &next = call.next;
-    if (next.item_count < pair.first + pair.count || next.in_count != call.in_count) return;
-    items = next.items;
-    word -= end;
-    end = next.prefetch_end;
-    if (word >= end) return;
+/// Reduces the sums of the blocks of every item over the lanes of their groups into the first
+/// block.
+void reduce_blocks(const SweepCall &call, Step step, uint32_t blocks) {
+  for (uint32_t i = 0; i < call.item_count; ++i) {
+    Line *const sums = lines_of(call, i);
+    const std::byte *first[kMaxTileLines];
+    for (uint32_t block = 0; block < blocks; ++block)
+      first[block] = bytes_of(sums + block * step.count);
+    reduce_tiles(call, sums, {first, 0, nullptr, step.count, call.lane_mask, false, false});
   }
-  const std::byte *lines[2 * kMaxTileLines];
-  uint32_t count = 0;
-  for (uint32_t s = 0; s < call.in_count; ++s)
-    for (uint32_t i = pair.first; i < pair.first + pair.count; ++i)
-      lines[count++] = line_at(items[i].in[s], word);
-  const uint32_t words = end - word < step.count ? end - word : step.count;
-  for (uint32_t w = 0; w < words; ++w)
-    for (uint32_t k = 0; k < count; ++k) prefetch(call, line_at(lines[k], w));
-}
-
-/// Lines of an item in a visit of reduce_block_tiles. A visit prefetches as many lines before it
-/// loads; with longer visits, the pass takes more time.
-constexpr uint32_t kTileVisitLines = 16;
-
-/// Does what accumulate_step and reduce_blocks do for items with one member. The blocks of such an
-/// item are tiles in MRAM.
-void reduce_block_tiles(const SweepCall &call, Step step) {
-  const uint32_t visit_words = kTileVisitLines / call.in_count;
-  each_item_pair(call, [&](ItemPair pair) {
-    for (uint32_t word = 0; word < step.count; word += visit_words) {
-      const uint32_t left = step.count - word;
-      const Step visit = {step.word + word, left < visit_words ? left : visit_words};
-      prefetch_pair(call, pair, visit);
-      for (uint32_t i = pair.first; i < pair.first + pair.count; ++i)
-        reduce_tiles(call, lines_of(call, i) + word,
-                     {call.items[i].in, visit.word, nullptr, visit.count, call.lane_mask, true,
-                      call.load_transposes});
-    }
-  });
 }

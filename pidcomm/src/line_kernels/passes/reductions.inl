@@ -146,17 +146,20 @@ void accumulate_unprefetched_step(const SweepCall &call, Step step, Line *sums,
   }
 }
 
+/// Points to the lines to prefetch in a step in which a pass loads all streams of the items.
+void move_ahead(VisitLines &later, const SweepCall &call, Step step) {
+  const uint32_t tuned_words = call.tuning.ahead / (call.in_count * call.item_count);
+  step.word += tuned_words < call.prefetch_end ? tuned_words : call.prefetch_end;
+  move_to_later(later, {call, one_batch(1), call.in_count, step}, call.prefetch_end);
+}
+
 /// Does what accumulate_step does for items with one input stream, without `store`. Visits the two
 /// banks of a pair, which are often two items, word by word.
 void load_step(const SweepCall &call, Step step, Line *sums) {
-  const uint32_t tuned_words = call.tuning.ahead / call.item_count,
-                 ahead_words = tuned_words < call.prefetch_end ? tuned_words : call.prefetch_end;
   each_part(step, [&](Step part) {
-    VisitCursor cursor = {call, one_batch(1), 1, part};
     VisitLines now, later;
-    move_to(now, cursor, call.items, part.word, call.words);
-    cursor.step.word += ahead_words;
-    move_to_later(later, cursor, call.prefetch_end);
+    move_to(now, {call, one_batch(1), 1, part}, call.items, part.word, call.words);
+    move_ahead(later, call, part);
     const VisitLines &ahead = later.words == part.count ? later : now;
     Line *lines = sums + (part.word - step.word);
     for (uint32_t w = 0; w < part.count; ++w, ++lines)
@@ -166,6 +169,27 @@ void load_step(const SweepCall &call, Step step, Line *sums) {
             reordered(Isa::load_line(line_at(now.first[i], w)), call.load_transposes);
       }
   });
+}
+
+/// One or two items. Two are often the two banks of a pair.
+struct ItemPair {
+  uint32_t first, count;
+};
+template <class Visit>
+void each_item_pair(const SweepCall &call, const Visit &visit) {
+  for (uint32_t i = 0; i < call.item_count; i += 2)
+    visit(ItemPair{i, i + 1 < call.item_count ? 2u : 1u});
+}
+
+/// Prefetches the words [word, end_word) of the lines of a pair that move_ahead found, word by
+/// word, because the two banks of a pair have adjacent lines.
+void prefetch_pair(const SweepCall &call, const VisitLines &later, ItemPair pair, uint32_t word,
+                   uint32_t end_word) {
+  const std::byte *const *const first = later.first + pair.first * call.in_count;
+  const uint32_t streams = pair.count * call.in_count;
+  if (end_word > later.words) end_word = later.words;
+  for (; word < end_word; ++word)
+    for (uint32_t s = 0; s < streams; ++s) prefetch(call, line_at(first[s], word));
 }
 
 /// Computes for every item and every block j of a batch, from left to right,
@@ -234,19 +258,42 @@ uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t line
   return is_one_per_rank || words > most ? most : words;
 }
 
+/// Lines of an item in a visit of reduce_block_tiles. A visit prefetches as many lines before it
+/// loads; with longer visits, the pass takes more time.
+constexpr uint32_t kTileVisitLines = 16;
+
+/// Does what accumulate_step and reduce_blocks do for items with one member. The blocks of such an
+/// item are tiles in MRAM.
+void reduce_block_tiles(const SweepCall &call, Step step) {
+  const uint32_t visit_words = kTileVisitLines / call.in_count;
+  VisitLines later;
+  move_ahead(later, call, step);
+  each_item_pair(call, [&](ItemPair pair) {
+    for (uint32_t word = 0; word < step.count; word += visit_words) {
+      const uint32_t left = step.count - word, words = left < visit_words ? left : visit_words;
+      prefetch_pair(call, later, pair, word, word + words);
+      for (uint32_t i = pair.first; i < pair.first + pair.count; ++i)
+        reduce_tiles(call, lines_of(call, i) + word,
+                     {call.items[i].in, step.word + word, nullptr, words, call.lane_mask, true,
+                      call.load_transposes});
+    }
+  });
+}
+
 void pass_reduce_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
   const bool has_one_member = call.in_count == blocks;
   each_step(
       call,
       [&](Step step) {
-        if (has_one_member)
+        if (has_one_member) {
           reduce_block_tiles(call, step);
-        else
+        } else {
           accumulate_step(call, step, lines_of(call, 0), one_batch(blocks), nullptr);
+          if (blocks > 1) reduce_blocks(call, step, blocks);
+        }
         for (uint32_t item = 0; item < call.item_count; ++item) {
           Line *const sums = lines_of(call, item);
-          if (blocks > 1 && !has_one_member) reduce_blocks(call, step, sums, blocks);
           finish_lines(call, sums, step.count);
           if (call.host_order) transpose_lines(sums, step.count);
         }
@@ -319,9 +366,13 @@ void reduce_lanes_of_one_member(const SweepCall &call) {
     tiles[i] = tiles_of_words(call, call.items[i].in[0], true, first[i]);
   each_step(call, [&](Step step) {
     const bool is_whole = step.count == kStepWords;
-    if (!is_whole) load_step(call, step, lines_of(call, 0));
+    VisitLines later;
+    if (is_whole)
+      move_ahead(later, call, step);
+    else
+      load_step(call, step, lines_of(call, 0));
     each_item_pair(call, [&](ItemPair pair) {
-      if (is_whole) prefetch_pair(call, pair, step);
+      if (is_whole) prefetch_pair(call, later, pair, 0, step.count);
       for (uint32_t i = pair.first; i < pair.first + pair.count; ++i) {
         tiles[i].word = step.word;
         if (is_whole)
