@@ -151,6 +151,22 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
   grid.finish();
 }
 
+/// Runs a collective that stores host rows, and checks the rows and the bytes around them. The rows
+/// of two shifts have different places in lines of host memory.
+void check_rows(const Hypercube &cube, pidcomm_request request, const Bytes &rows,
+                std::size_t shift, int isa) {
+  constexpr std::size_t kGuard = 64;
+  Bytes guarded(rows.size() + 2 * kGuard, 0xEE), want = guarded;
+  std::memcpy(&want[kGuard + shift], rows.data(), rows.size());
+  request.host = &guarded[kGuard + shift];
+  request.host_bytes = rows.size();
+  pidcomm_options options{};
+  options.isa = isa;
+  options.threads = 2;
+  CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
+  CHECK(guarded == want);
+}
+
 /// If a call moves at least 16 MiB, rows are stored by non-temporal stores, which need complete
 /// aligned lines of host memory.
 TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
@@ -168,19 +184,12 @@ TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
     for (const std::size_t shift : {0, 4, 24})
       for (const int isa : machine::available_isas()) {
         const std::size_t src = isa % 2 == 0 ? 40 : 8192 - 24;  // the first run has a few words
-        constexpr std::size_t kGuard = 64;
-        Bytes rows(64 * bytes), guarded(64 * bytes + 2 * kGuard, 0xEE), want = guarded;
+        Bytes rows(64 * bytes);
         verify::fill_distinct(bytes + shift, bytes, rows);
-        std::memcpy(&want[kGuard + shift], rows.data(),
-                    rows.size());  // a row of the mask 10 has the PEs 8 g to 8 g + 7
         CHECK_EQ(pidcomm_write(cube.get(), src, bytes, rows.data()), +PIDCOMM_OK);
-        const pidcomm_request gather = pidcomm::request::gather(
-            "10", bytes, src, &guarded[kGuard + shift], rows.size(), PIDCOMM_INT64);
-        pidcomm_options options{};
-        options.isa = isa;
-        options.threads = 2;
-        CHECK_EQ(pidcomm_run(cube.get(), &gather, &options, nullptr), +PIDCOMM_OK);
-        CHECK(guarded == want);
+        // A row of the mask 10 has the PEs 8 g to 8 g + 7.
+        check_rows(cube, pidcomm::request::gather("10", bytes, src, nullptr, 0, PIDCOMM_INT64),
+                   rows, shift, isa);
       }
 }
 
@@ -203,19 +212,14 @@ TEST(ReduceOfMuchData_IsRightForEveryAlignmentOfTheRows) {
       std::memcpy(&word, &data[8 * i], sizeof word);
       sums[i / (group_pes * words) * words + i % words] += word;
     }
+    Bytes rows(groups * bytes);
+    std::memcpy(rows.data(), sums.data(), rows.size());
     for (const std::size_t shift : {0, 4, 24})
-      for (const int isa : machine::available_isas()) {
-        constexpr std::size_t kGuard = 64;
-        Bytes guarded(groups * bytes + 2 * kGuard, 0xEE), want = guarded;
-        std::memcpy(&want[kGuard + shift], sums.data(), groups * bytes);
-        const pidcomm_request reduce = pidcomm::request::reduce(
-            "10", bytes, src, &guarded[kGuard + shift], groups * bytes, PIDCOMM_INT64, PIDCOMM_SUM);
-        pidcomm_options options{};
-        options.isa = isa;
-        options.threads = 2;
-        CHECK_EQ(pidcomm_run(cube.get(), &reduce, &options, nullptr), +PIDCOMM_OK);
-        CHECK(guarded == want);
-      }
+      for (const int isa : machine::available_isas())
+        check_rows(
+            cube,
+            pidcomm::request::reduce("10", bytes, src, nullptr, 0, PIDCOMM_INT64, PIDCOMM_SUM),
+            rows, shift, isa);
   }
 }
 
