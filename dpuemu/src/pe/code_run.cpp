@@ -93,6 +93,10 @@ void CodeRun::execute(uint32_t number) {
   clock_.compute(number, issued);
   tasklet.is_counted = false;
   tasklet.word = word_of(tasklet);
+  if (tasklet.outcome.stop != isa::Stop::kCall) return;
+  const isa::Instruction &call = *code().at(tasklet.core.pc);
+  if (call.operation == isa::Operation::ldma || call.operation == isa::Operation::sdma)
+    port_.prefetch(tasklet.core.registers[call.b], dma_bytes(tasklet, call));
 }
 
 CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
@@ -225,17 +229,21 @@ void CodeRun::wake_all(uint32_t awaited) {
 
 // --- DMA
 
+uint32_t CodeRun::dma_bytes(const Tasklet &tasklet, const isa::Instruction &instruction) {
+  const uint32_t units = (tasklet.core.registers[instruction.a] >> 24) + instruction.immediate;
+  return (units % kDmaUnits + 1) * kDmaUnitBytes;
+}
+
 CodeRun::After CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   PeReport &report = pe_->report;
   const isa::Operation operation = instruction.operation;
   const bool has_iram = operation == isa::Operation::ldmai;
-  // The highest byte of the WRAM or IRAM address is added to the length.
-  const uint32_t a = tasklet.core.registers[instruction.a], address = a & 0xFFFFFF,
+  const uint32_t address = tasklet.core.registers[instruction.a] & 0xFFFFFF,
                  mram = tasklet.core.registers[instruction.b],
-                 bytes = (((a >> 24) + instruction.immediate) % kDmaUnits + 1) * kDmaUnitBytes,
-                 place = address & ~kLowBits, offset = mram & (PE_MRAM_BYTES - 1) & ~kLowBits;
-  const std::string memory = has_iram ? "IRAM" : "WRAM";
+                 bytes = dma_bytes(tasklet, instruction), place = address & ~kLowBits,
+                 offset = mram & (PE_MRAM_BYTES - 1) & ~kLowBits;
+  const char *const memory = has_iram ? "IRAM" : "WRAM";
   const auto refuse = [&](const std::string &rule) {
     return fault(FaultKind::kDma, number,
                  std::string(isa::name_of(operation)) + " of " + std::to_string(bytes) +
@@ -249,7 +257,7 @@ CodeRun::After CodeRun::transfer(uint32_t number, const isa::Instruction &instru
     return refuse(": outside MRAM");
   if (offset + bytes > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
   if (place > (has_iram ? iram_bytes_ : wram_.size) - bytes)
-    return refuse(": beyond the end of " + memory);
+    return refuse(std::string(": beyond the end of ") + memory);
   if (is_strict_ && ((address | mram) & kLowBits) != 0)
     return refuse(": the addresses must be multiples of 8");
   report.masked_addresses += ((address & kLowBits) != 0) + ((mram & kLowBits) != 0);

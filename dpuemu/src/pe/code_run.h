@@ -60,6 +60,8 @@ class CodeRun : public AnyRun {
   After carry_out(uint32_t number);
   /// The same, and reports what happens to the observer.
   After carry_out_observed(uint32_t number);
+  /// Returns the length of a DMA. The highest byte of the WRAM or IRAM address is added to it.
+  static uint32_t dma_bytes(const Tasklet &tasklet, const isa::Instruction &instruction);
   After transfer(uint32_t number, const isa::Instruction &instruction);
   /// Gives the PE its own instructions. Those from `first` on are `words`.
   void load_instructions(uint32_t first, std::span<const uint64_t> words);

@@ -69,6 +69,9 @@ class DirectMram {
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
     is_used_ ? write_used(offset, bytes, from) : port_.write(offset, bytes, from);
   }
+  [[gnu::always_inline]] void prefetch(uint64_t address, uint64_t bytes) const {
+    port_.prefetch(address, bytes);
+  }
 
  private:
   void read_used(uint64_t offset, uint64_t bytes, uint8_t *to) const;

@@ -29,6 +29,16 @@ class MramPort {
       from += kWordBytes * words;
     });
   }
+  /// Begins to load the first lines of a transfer into the caches. If a program copies a few bytes
+  /// at random addresses, the transfer would otherwise wait for each of them. Any address will do.
+  /// Always inline, because gcc removes calls of a function that only prefetches.
+  [[gnu::always_inline]] void prefetch(uint64_t address, uint64_t bytes) const {
+    const uint64_t lines = std::min(bytes / kWordBytes, kPrefetchedLines);
+    const uint8_t *const first =
+        region_ + line_offset(bank_, address % kMramBytes & ~(kWordBytes - 1));
+#pragma GCC unroll 1  // unrolled, transfers of 64 bytes took 50 ns in place of 42
+    for (uint64_t i = 0; i < lines; ++i) __builtin_prefetch(first + i * kLineStride);
+  }
 
  private:
   /// Calls act(first line in the region, words) for each piece of [offset, offset + bytes) within
@@ -41,6 +51,8 @@ class MramPort {
       offset += piece;
     }
   }
+
+  static constexpr uint64_t kPrefetchedLines = 4;  // 8 and 16 were not faster for any size
 
   const LineKernels *kernels_ = nullptr;
   uint8_t *region_ = nullptr;
