@@ -1,14 +1,13 @@
 // The instruction set: words decode and encode again, and the host code of random programs has the
 // effect of the interpreter. To compare 100,000 programs instead of 1,500:
 //
-//   DPUEMU_TEST_PROGRAMS_COUNT=100000 dpuemu_tests Translation_DoesTheSame
+//   PIDCOMM_TEST_EFFORT=full dpuemu_tests Translation_DoesTheSame
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "effort.h"
 #include "harness.h"
 #include "isa/encoding.h"
 #include "isa/translation.h"
@@ -183,11 +183,6 @@ void run_tasklets(Comparison &comparison, Random &random, uint32_t size, Reached
   }
 }
 
-uint64_t programs_count() {
-  const char *const text = std::getenv("DPUEMU_TEST_PROGRAMS_COUNT");
-  return text == nullptr ? 1500 : std::strtoull(text, nullptr, 10);
-}
-
 /// Returns a load of register 2, or a store of register 4 or of 0, at the address in register 1.
 Instruction load_or_store(Operation operation) {
   Instruction instruction;
@@ -286,7 +281,7 @@ TEST(Translation_DoesTheSameAsTheInterpreterForRandomPrograms) {
   CHECK(HostCodeMemory(4096).bytes() == 4096);  // else the interpreter runs twice
 #endif
   Reached reached;
-  const uint64_t programs = programs_count();
+  const uint64_t programs = effort::is_full() ? 100'000 : effort::is_small() ? 400 : 1500;
   for (uint64_t seed = 0; seed < programs; ++seed) {
     Random random(seed);
     const Code code(random_program(random, reached));

@@ -49,6 +49,7 @@ CUTS = {
     "model validate": "--samples 5 --max-total 256KiB",
     "model scale": "--iters 1 --warmup 0",
     "reproduce": "--pes 64 --bytes 8KiB --iters 1",
+    "tune": "--bytes 16KiB",
     "doctor": "--quick --ranks 1",
     "report": "--shape 8x8 --bytes 8KiB",
     "app": "--quick --pes 8 --iters 1",

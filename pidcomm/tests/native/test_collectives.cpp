@@ -249,6 +249,7 @@ TEST(Tile_PrefetchesMostLinesBeforeItLoadsThem) {
   };
   check({16, 16}, "11", 256 * 32);  // blocks of 4 words
   check({63, 4}, "10", 63 * 128);   // a section of 32 entangled groups
+  if (effort::is_small()) return;
   check({3, 64}, "01", 64 * 2048);  // 8 sections, two batches of sums in each of 4 steps
   check({8, 32}, "10", 8192);       // reductions of one stream
 }
