@@ -95,7 +95,7 @@ test-native-pidcomm: wheel-pidcomm
 	$(WITH_BIN) pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
 # Sanitizers run two instruction sets, with one instance of each pass (the release tests run all
-# instances), a tenth of the grids, and the PE programs of the release tests.
+# instances), a part of the grids and of other long tests, and the PE programs of the release tests.
 # $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 sanitized = -DCMAKE_BUILD_TYPE=None \

@@ -1,6 +1,5 @@
-// How much of a grid runs: with PIDCOMM_TEST_EFFORT=small a part of it, for sanitizers and for a
-// second rank access; with PIDCOMM_TEST_EFFORT=full also the shapes of which the tests otherwise
-// run a sample.
+// How much the tests run: with PIDCOMM_TEST_EFFORT=small a part, for sanitizers and for a second
+// rank access; with PIDCOMM_TEST_EFFORT=full also the cases of which they otherwise run a sample.
 #pragma once
 
 #include <cstdlib>

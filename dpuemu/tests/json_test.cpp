@@ -31,10 +31,11 @@ std::string replaced(size_t bytes) {
 }  // namespace
 
 TEST(Json_KeepsEachCharacterAndReplacesTheBytesOfOthers) {
+  const char32_t step = effort::is_small() ? effort::kSmallPart : 1;
   for (int bytes = 2; bytes <= 4; ++bytes) {
     const char32_t least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;
     const char32_t numbers = bytes == 2 ? 0x800 : bytes == 3 ? 0x10000 : 0x200000;
-    for (char32_t code = 0; code < numbers; code += effort::is_small() ? effort::kSmallPart : 1) {
+    for (char32_t code = 0; code < numbers; code += step) {
       const bool is_valid = code >= least && code < kCodes && (code < 0xd800 || code > 0xdfff);
       const std::string text = encoded(code, bytes);
       const std::string expected = is_valid ? text : replaced(text.size());

@@ -169,9 +169,10 @@ def has_another_run(line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables with which a shell finds `pidcomm`."""
+    """Variables with which a shell finds `pidcomm`, and `pidcomm` settings of its own."""
     return {
         **os.environ,
+        "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("config")),
         "PATH": os.pathsep.join((str(install(tmp_path_factory.mktemp("bin"))), os.environ["PATH"])),
     }
 

@@ -60,7 +60,8 @@ class CodeRun : public AnyRun {
   After carry_out(uint32_t number);
   /// The same, and reports what happens to the observer.
   After carry_out_observed(uint32_t number);
-  /// Returns the length of a DMA. The highest byte of the WRAM or IRAM address is added to it.
+  /// Returns the bytes of a DMA. The highest byte of the WRAM or IRAM address is added to the
+  /// immediate; the sum modulo 256 is the number of 8-byte units less one.
   static uint32_t dma_bytes(const Tasklet &tasklet, const isa::Instruction &instruction);
   After transfer(uint32_t number, const isa::Instruction &instruction);
   /// Gives the PE its own instructions. Those from `first` on are `words`.

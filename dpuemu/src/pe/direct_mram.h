@@ -69,6 +69,7 @@ class DirectMram {
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
     is_used_ ? write_used(offset, bytes, from) : port_.write(offset, bytes, from);
   }
+  /// Does the same as MramPort::prefetch, which has no use for pages of the copy.
   [[gnu::always_inline]] void prefetch(uint64_t address, uint64_t bytes) const {
     port_.prefetch(address, bytes);
   }

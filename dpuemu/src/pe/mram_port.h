@@ -29,14 +29,15 @@ class MramPort {
       from += kWordBytes * words;
     });
   }
-  /// Begins to load the first lines of a transfer into the caches. If a program copies a few bytes
-  /// at random addresses, the transfer would otherwise wait for each of them. Any address will do.
+  /// Starts to load the first lines of a transfer into the caches. A run calls this function when a
+  /// tasklet begins the transfer; other tasklets run before the run carries it out. Otherwise small
+  /// transfers at random addresses wait for memory. The address and the bytes may be invalid.
   /// Always inline, because gcc removes calls of a function that only prefetches.
   [[gnu::always_inline]] void prefetch(uint64_t address, uint64_t bytes) const {
     const uint64_t lines = std::min(bytes / kWordBytes, kPrefetchedLines);
     const uint8_t *const first =
         region_ + line_offset(bank_, address % kMramBytes & ~(kWordBytes - 1));
-#pragma GCC unroll 1  // unrolled, transfers of 64 bytes took 50 ns in place of 42
+#pragma GCC unroll 1  // the unrolled loop is slower
     for (uint64_t i = 0; i < lines; ++i) __builtin_prefetch(first + i * kLineStride);
   }
 
@@ -52,7 +53,7 @@ class MramPort {
     }
   }
 
-  static constexpr uint64_t kPrefetchedLines = 4;  // 8 and 16 were not faster for any size
+  static constexpr uint64_t kPrefetchedLines = 4;  // more are not faster
 
   const LineKernels *kernels_ = nullptr;
   uint8_t *region_ = nullptr;

@@ -161,9 +161,10 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
   }
   tasklet.call = call;
   tasklet.state = State::kCalling;
-  if (call == k_mram_read || call == k_mram_write)
-    direct_mram_.prefetch(tasklet.at_call.arguments[call == k_mram_write],
-                          tasklet.at_call.arguments[2]);
+  if (call == k_mram_read || call == k_mram_write) {
+    const uint32_t *const arguments = tasklet.at_call.arguments;
+    direct_mram_.prefetch(call == k_mram_read ? arguments[0] : arguments[1], arguments[2]);
+  }
   const uint64_t issued = computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1);
   if constexpr (kWatch == Watch::kObserver) observer_->start(number, clock_.cycles(), issued);
   clock_.compute(number, issued);

@@ -76,8 +76,9 @@ TEST(Batch_FlushesEveryLineBeforeItIsLoaded) {
   std::vector<std::uint8_t> host(64), host_of_batch(64);
   const std::vector<pidcomm_request> all = requests(host), batch = requests(host_of_batch);
   const std::vector<pidcomm_options> same(all.size(), options);
+  // audit_of counts only the last request of a batch.
   const std::size_t step = effort::is_small() ? 3 : 1;
-  for (std::size_t count = 1; count <= all.size(); count += step) {  // audit_of: the last request
+  for (std::size_t count = 1; count <= all.size(); count += step) {
     mram.write(cube);
     for (std::size_t i = 0; i < count; ++i)
       CHECK_EQ(pidcomm_run(cube.get(), &all[i], &options, nullptr), +PIDCOMM_OK);

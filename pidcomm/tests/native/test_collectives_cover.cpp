@@ -179,7 +179,7 @@ TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  for (const std::size_t bytes_past : {8, 136, 64}) {  // past 16 MiB in all rows
+  for (const std::size_t bytes_past : {8, 136, 64}) {  // per PE, past 16 MiB / 64
     if (effort::is_small() && bytes_past != 136) continue;
     const std::size_t bytes = (std::size_t{1} << 18) + bytes_past;
     for (const std::size_t shift : {0, 4, 24})

@@ -49,8 +49,8 @@ TEST(Results_DoNotDependOnTheTuning) {
           const bool is_in_place = from(0, 1) != 0 && can_be_in_place(collective);
           Case c = make_case(collective, axis_len, mask,
                              bytes_for_blocks(collective, group_pes, block_bytes),
-                             seed % 2 == 0 ? Element{PIDCOMM_FLOAT32, PIDCOMM_SUM}
-                                           : Element{PIDCOMM_INT8, PIDCOMM_XOR},
+                             from(0, 1) == 0 ? Element{PIDCOMM_FLOAT32, PIDCOMM_SUM}
+                                             : Element{PIDCOMM_INT8, PIDCOMM_XOR},
                              seed);
           place(c, src, is_in_place);
           c.options.isa = isas[seed % isas.size()];
