@@ -3,10 +3,11 @@
 dpuemu run -- python bench/speed.py [--repetitions N]
 
 The first rows are kernels with 16 tasklets on 64 PEs, which resemble PrIM's VA, GEMV, HST-L and
-BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The next
-two are one loop on WRAM in machine code, without DMA in its turns, translated and interpreted. The
-others are times on 2,560 PEs: launches of an empty program, and transfers of 4 bytes to and from
-WRAM. All rows are the best of N repetitions. The results of the kernels are compared with NumPy.
+BFS, and lookups of 8 bytes: modelled instructions and DMA per second of CPU time of the launch, on
+all threads. The next two are one loop on WRAM in machine code, without DMA in its turns, translated
+and interpreted. The others are times on 2,560 PEs: launches of an empty program, and transfers of 4
+bytes to and from WRAM. All rows are the best of N repetitions. The results of the kernels are
+compared with NumPy.
 """
 
 from __future__ import annotations
@@ -78,6 +79,12 @@ KERNELS = {
       mram_write(x, visited, 8);
       mutex_unlock(lock);
     }
+  }""",
+    "lookups": """
+  for (uint32_t k = 0; k < length / 8; ++k) {
+    seed ^= seed << 13, seed ^= seed >> 17, seed ^= seed << 5;
+    mram_read(data + seed % (3 << 17) * 2, x, 8);
+    result += x[0];
   }""",
 }
 MAIN = """
@@ -164,7 +171,10 @@ def expected(name: str, data: np.ndarray, launches: int) -> list[np.ndarray]:
             seeds ^= seeds << 13
             seeds ^= seeds >> 17
             seeds ^= seeds << 5
-            data[PART + seeds[seeds & 3 == 0] % (1 << 13) * 2] |= 1
+            if name == "lookups":
+                results += data[seeds % (3 << 17) * 2]
+            else:
+                data[PART + seeds[seeds & 3 == 0] % (1 << 13) * 2] |= 1
     return [data, results + seeds, counts]
 
 
