@@ -197,7 +197,9 @@ TEST(WhilePesRun_OtherRanksAreUsable) {
 TEST(AsyncLaunch_ReturnsAtOnceAndSyncWaitsForTheEnd) {
   pe_machine(1);
   Loaded set(1, "gate");
-  Running run(set.set);  // returns while the gate is closed
+  Running run(set.set);
+  bool is_done = true, has_fault = true;
+  const dpu_error_t early_status = dpu_status(set.set, &is_done, &has_fault);
   std::atomic<bool> is_open{false};
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -207,6 +209,8 @@ TEST(AsyncLaunch_ReturnsAtOnceAndSyncWaitsForTheEnd) {
   const dpu_error_t status = dpu_sync(set.set);
   const bool at_end = is_open;
   opener.join();
+  CHECK_OK(early_status);
+  CHECK(!is_done && !has_fault);  // the launch has returned while the gate was closed
   CHECK_OK(status);
   CHECK(at_end);
   CHECK_EQ(number(set.all[0], "finished"), 1u);

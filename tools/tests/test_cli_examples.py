@@ -169,7 +169,7 @@ def has_another_run(line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables with which a shell finds `pidcomm`, and `pidcomm` settings of its own."""
+    """Variables with which a shell finds `pidcomm`. Its settings are in a temporary folder."""
     return {
         **os.environ,
         "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("config")),

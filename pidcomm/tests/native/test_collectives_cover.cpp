@@ -399,7 +399,8 @@ TEST(Tile_BytesStagedDoNotGrowWithBytes) {
     for (int collective : kCollectives)
       grid.run([&] {
         std::set<std::uint64_t> bytes_staged;
-        for (std::size_t blocks : {1024, 3072}) {  // both threads have at least 64 KiB of lines
+        for (std::size_t blocks :
+             {1024, 2048, 4096}) {  // both threads have work: at least 64 KiB of lines
           Case c = make_case(collective, axis_len, "11",
                              bytes_for_blocks(collective, group_pes, 8 * blocks),
                              {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
