@@ -345,6 +345,9 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
       ((has_sums || sweep.pass == Pass::reduce_rows_to_host) && streams <= kLongStepStreams);
   const uint32_t step_words = has_long_steps ? kRowStepWords : kStripWords;
   const uint32_t batches = (streams - 1) / (kSumLines / step_words) + 1;
+  // allreduce stores as many lines as it loads; reduce_scatter stores few.
+  const bool stores_later =
+      sweep.pass == Pass::reduce_rows && !has_row_per_pe && (!has_sums || batches == 1);
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{streams} * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
@@ -353,7 +356,8 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
       row_in_.data(),  row_lanes_.data(),
       row_out_.data(), streams,
       part_egs,        has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
-      step_words,      has_sums ? (streams + batches - 1) / batches : 0};
+      step_words,      has_sums ? (streams + batches - 1) / batches : 0,
+      stores_later};
   std::vector<bool> is_used(table.rows, false);
   for (uint32_t block = 0; block < blocks; ++block) {
     for (uint32_t pe = 0; pe < pes; ++pe) {
@@ -365,9 +369,13 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   for (std::size_t stream = 0; stream < row_lanes_.size(); ++stream)
     row_lanes_[stream] = lane_rows_of(&row_in_[stream * kLanes]);
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t row_lines = table.step_words / kStepWords,
-                 sums = uint64_t{table.batch_streams} * table.step_words;
-  buffer_bytes_ = (table.rows * row_lines + sums) * kLineBytes;
+  // If the pass stores later, it has two sets of rows, or the lines of a step after the sums.
+  const uint64_t row_lines = uint64_t{table.rows} * (table.step_words / kStepWords),
+                 sums = uint64_t{table.batch_streams} * table.step_words,
+                 waiting = !stores_later ? 0
+                           : has_sums    ? uint64_t{egs} * step_words
+                                         : row_lines;
+  buffer_bytes_ = (row_lines + sums + waiting) * kLineBytes;
   if (!is_cut) {
     parts_.push_back({.rows = table, .keep_lanes = keep_lanes_});
     return;

@@ -62,8 +62,9 @@ struct Step {
 };
 
 /// Lines to store. The lines of item i begin at lines + i * kItemBufferBytes, with `step.count`
-/// lines for each version. A version is the content of one block of every destination. There is one
-/// version for all streams, or a power of two of versions.
+/// lines for each version. A version is the content of one block of every destination, or, if the
+/// groups share sections, of one entangled group of every section. Stream o receives version
+/// o / out_pair_banks % versions.
 struct Store {
   const std::byte *lines;
   Step step;
@@ -136,6 +137,7 @@ struct RowTable {
   uint32_t rows;           // number of rows
   uint32_t step_words;     // kStripWords or kRowStepWords
   uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
+  bool stores_later;       // the pass stores lines of a step while it loads those of the next step
 };
 
 /// Largest number of words of a stream that merge visits before the next stream, and the words of a

@@ -100,7 +100,7 @@ uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visi
 
 /// Returns the first line of an item to store to stream o.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
-  const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
+  const uint32_t version = o / call.out_pair_banks % store.versions;
   return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines +
          version * store.step.count;
 }

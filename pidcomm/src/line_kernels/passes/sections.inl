@@ -212,7 +212,8 @@ void pass_merge(const SweepCall &call) {
 /// The passes with rows. They visit item after item in every step.
 class RowPass {
  public:
-  /// stored_streams: the number of output streams to which the pass stores lines with `store`.
+  /// stored_streams: the number of output streams to which the pass stores lines after the rows of
+  /// a step are complete.
   RowPass(const SweepCall &call, uint32_t stored_streams)
       : call_(call),
         table_(*call.rows),
@@ -229,6 +230,7 @@ class RowPass {
         call_,
         [&](Step step) {
           for (uint32_t i = 0; i < call_.item_count; ++i) {
+            if (has_two_row_sets()) row_set_ ^= 1;
             accumulate(call_.items[i], step);
             finish_lines(call_, row(0), lines_of_step(step) * table_.rows);
             visit(call_.items[i], step);
@@ -237,35 +239,50 @@ class RowPass {
         table_.step_words);
   }
 
-  /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
+  /// Stores the lines of the rows of a step to the output streams of an item: now, or while the
+  /// pass loads the next lines.
   void store(const SweepItem &item, Step step) {
-    for (uint32_t e = 0; e < table_.egs; ++e) {
-      const uint32_t *const rows = table_.out + e * kLanes;
-      bool is_one_row = true;
-      for (uint32_t lane = 1; lane < kLanes; ++lane)
-        is_one_row &= rows[lane] == rows[0] || rows[lane] == kNoRow;
-      Line lines[kRowStepWords];
-      for (uint32_t t = 0; t < lines_of_step(step); ++t)
-        is_one_row ? replicate_row(*row(rows[0], t), lines + t * kStepWords)
-                   : transpose_rows(rows, t, lines + t * kStepWords);
-      const uint32_t keep_lanes = e + 1 == table_.egs ? call_.keep_lanes : 0;
-      for (uint32_t o = e; o < call_.out_count; o += table_.egs) {
-        std::byte *const to = line_at(item.out[o], step.word);
-        for (uint32_t w = 0; w < step.count; ++w)
-          Isa::store_line(
-              line_at(to, w),
-              keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
-        advance();
-      }
-    }
+    store_waiting();
+    waiting_ = {&item, step, row(0), 0, table_.egs};
+    if (!table_.stores_later) return store_waiting();
+    if (!has_sums_) return;
+    Line *const lines = sums() + table_.batch_streams * table_.step_words;
+    for (uint32_t e = 0; e < table_.egs; ++e) make_lines(e, lines + e * step.count);
+    made_ = {bytes_of(lines), step, table_.egs};
+    waiting_.eg = waiting_.end;
+  }
+
+  /// Stores all lines that are not yet stored.
+  void store_waiting() {
+    while (waiting_.eg != waiting_.end) store_next();
+    if (made_.lines != nullptr) put_waiting(call_, made_);
+    made_.lines = nullptr;
   }
 
   /// Returns words 8 t to 8 t + 7 of a row. Line t of row 0 follows line t - 1 of the last row.
   Line *row(uint32_t index, uint32_t t = 0) const {
-    return reinterpret_cast<Line *>(call_.section_buffer) + (t * table_.rows + index);
+    const uint32_t set = row_set_ * table_.step_words / kStepWords;
+    return reinterpret_cast<Line *>(call_.section_buffer) + (set + t) * table_.rows + index;
   }
 
  private:
+  /// Complete rows of a step: the pass must still store the lines of the entangled groups from `eg`
+  /// to `end`.
+  struct WaitingRows {
+    const SweepItem *item = nullptr;
+    Step step = {};
+    const Line *rows = nullptr;
+    uint32_t eg = 0, end = 0;
+  };
+
+  bool has_two_row_sets() const { return table_.stores_later && !has_sums_; }
+
+  /// The sums of the sections. They follow the rows.
+  Line *sums() const {
+    return reinterpret_cast<Line *>(call_.section_buffer) +
+           (has_two_row_sets() ? 2 : 1) * table_.step_words / kStepWords * table_.rows;
+  }
+
   /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
   /// prefetches fewer streams. Returns how many fewer.
   uint64_t streams_to_lead() const {
@@ -276,11 +293,47 @@ class RowPass {
     if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
   }
 
-  /// Makes 8 lines, one for each word, from line `t` of the rows of 8 lanes.
-  void transpose_rows(const uint32_t *rows, uint32_t t, Line *lines) const {
+  /// Makes the lines of the waiting rows for an entangled group.
+  void make_lines(uint32_t eg, Line *lines) const {
+    const uint32_t *const rows = table_.out + eg * kLanes;
+    bool is_one_row = true;
+    for (uint32_t lane = 1; lane < kLanes; ++lane)
+      is_one_row &= rows[lane] == rows[0] || rows[lane] == kNoRow;
+    for (uint32_t t = 0; t < lines_of_step(waiting_.step); ++t, lines += kStepWords) {
+      const Line *const words = waiting_.rows + t * table_.rows;
+      is_one_row ? replicate_row(words[rows[0]], lines) : transpose_rows(words, rows, lines);
+    }
+  }
+
+  /// Stores the lines of the waiting rows for the next entangled group.
+  void store_next() {
+    const Step step = waiting_.step;
+    Line lines[kRowStepWords];
+    make_lines(waiting_.eg, lines);
+    const uint32_t keep_lanes = waiting_.eg + 1 == table_.egs ? call_.keep_lanes : 0;
+    for (uint32_t o = waiting_.eg; o < call_.out_count; o += table_.egs) {
+      std::byte *const to = line_at(waiting_.item->out[o], step.word);
+      for (uint32_t w = 0; w < step.count; ++w)
+        Isa::store_line(
+            line_at(to, w),
+            keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
+      if (stored_streams_ != 0) advance();
+    }
+    ++waiting_.eg;
+  }
+
+  /// The pass calls this function after each input stream of a step. Stores a share of the waiting
+  /// rows, so that loads and stores alternate.
+  void store_share() {
+    for (due_ += table_.egs; due_ >= table_.in_streams; due_ -= table_.in_streams)
+      if (waiting_.eg != waiting_.end) store_next();
+  }
+
+  /// Makes 8 lines, one for each word, from the rows of 8 lanes. words: 8 words of each row.
+  void transpose_rows(const Line *words, const uint32_t *rows, Line *lines) const {
     Line tile[kMaxTileLines];
     for (uint32_t lane = 0; lane < kLanes; ++lane)
-      tile[lane] = rows[lane] == kNoRow ? kZeroLine : *row(rows[lane], t);
+      tile[lane] = rows[lane] == kNoRow ? kZeroLine : words[rows[lane]];
     transpose_tile<7, HostOrder>(tile);
     for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = Isa::transpose(tile[w]);
   }
@@ -299,21 +352,27 @@ class RowPass {
   /// several sections, visits the streams of a section in batches: for each batch, combines the
   /// sections into sums, then adds the sums to the rows.
   void accumulate(const SweepItem &item, Step step) {
-    Line *const sums = row(0, table_.step_words / kStepWords);  // after the rows
     const uint32_t streams = table_.in_streams;
     BlockBatch batch = {streams, has_sums_ ? table_.batch_streams : streams};
     for (; batch.first < streams; batch.first += batch.size) {
-      if (has_sums_) accumulate_step(call_, step, sums, batch, nullptr);
+      if (has_sums_) add_sections(step, batch);
       for (uint32_t n = 0; n < batch.count(); ++n) {
         const uint32_t i = batch.first + n;
         const std::byte *const from =
-            has_sums_ ? bytes_of(sums + n * step.count) : line_at(item.in[i], step.word);
-        call_.accumulator->accumulate_rows(call_.section_buffer, table_.rows,
-                                           table_.in + i * kLanes, table_.in_lanes[i], from,
-                                           step.count, !has_sums_);
+            has_sums_ ? bytes_of(sums() + n * step.count) : line_at(item.in[i], step.word);
+        call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, table_.in + i * kLanes,
+                                           table_.in_lanes[i], from, step.count, !has_sums_);
         advance();
+        store_share();
       }
     }
+  }
+
+  /// Combines the sections into the sums of a batch.
+  void add_sections(Step step, const BlockBatch &batch) {
+    const bool stores = made_.lines != nullptr && !is_unprefetched(call_, step, batch);
+    accumulate_step(call_, step, sums(), batch, stores ? &made_ : nullptr);
+    if (stores) made_.lines = nullptr;
   }
 
   const SweepCall &call_;
@@ -322,11 +381,16 @@ class RowPass {
   const uint32_t stored_streams_;
   const MergeUnit streams_;
   SectionPrefetch prefetch_;
+  uint32_t row_set_ = 0;  // the set of rows that the pass makes
+  WaitingRows waiting_;
+  Store made_ = {nullptr, {0, 0}, 1};  // lines that were made from complete rows
+  uint32_t due_ = 0;                   // see store_share
 };
 
 void pass_reduce_rows(const SweepCall &call) {
-  RowPass pass(call, call.out_count);
+  RowPass pass(call, call.rows->stores_later ? 0 : call.out_count);
   pass.each([&](const SweepItem &item, Step step) { pass.store(item, step); });
+  pass.store_waiting();
 }
 
 void pass_reduce_rows_to_host(const SweepCall &call) {
