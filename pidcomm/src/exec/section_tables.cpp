@@ -346,8 +346,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const uint32_t step_words = has_long_steps ? kRowStepWords : kStripWords;
   const uint32_t batches = (streams - 1) / (kSumLines / step_words) + 1;
   // allreduce stores as many lines as it loads; reduce_scatter stores few.
-  const bool stores_later =
-      sweep.pass == Pass::reduce_rows && !has_row_per_pe && (!has_sums || batches == 1);
+  const bool stores_later = sweep.pass == Pass::reduce_rows && !has_row_per_pe;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
   row_in_.assign(uint64_t{streams} * kLanes, kNoRow);
   row_out_.assign(uint64_t{egs} * kLanes, kNoRow);

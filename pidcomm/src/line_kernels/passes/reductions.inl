@@ -195,8 +195,8 @@ void prefetch_pair(const SweepCall &call, const VisitLines &later, ItemPair pair
 /// Computes for every item and every block j of a batch, from left to right,
 ///   sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ...
 /// Word w of block j of item i is line i * kItemBufferLines + (j - first) * step.count + w. If
-/// `store` is not null, all blocks are one batch, and the function also stores the lines of `store`
-/// to all streams of every item, between its loads.
+/// `store` is not null, the function also stores the lines of `store` to the streams of every item,
+/// between its loads: each batch stores its share of the streams.
 void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBatch &batch,
                      const Store *store) {
   if (store == nullptr && call.in_count == 1) return load_step(call, step, sums);
@@ -217,8 +217,11 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBa
   move_to_later(later_lines[0], later, end);
   VisitStores stores;
   stores.words = 0;
-  const uint32_t visits = cursor.visits_of_batch();
-  for (uint32_t index = 0; index < visits; ++index, cursor.advance()) {
+  const uint32_t visits_of_block = members_of(call, batch.blocks) / members,
+                 visits = visits_of_block * batch.blocks;
+  uint32_t index = visits_of_block * batch.first;
+  for (const uint32_t end_index = index + cursor.visits_of_batch(); index < end_index;
+       ++index, cursor.advance()) {
     later.advance();
     move_to_later(later_lines[(index + 1) % 2], later, end);
     move_to(now, cursor, call.items, cursor.step.word, call.words);

@@ -372,7 +372,7 @@ class RowPass {
   void add_sections(Step step, const BlockBatch &batch) {
     const bool stores = made_.lines != nullptr && !is_unprefetched(call_, step, batch);
     accumulate_step(call_, step, sums(), batch, stores ? &made_ : nullptr);
-    if (stores) made_.lines = nullptr;
+    if (stores && batch.first + batch.count() == batch.blocks) made_.lines = nullptr;
   }
 
   const SweepCall &call_;
