@@ -368,7 +368,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   for (std::size_t stream = 0; stream < row_lanes_.size(); ++stream)
     row_lanes_[stream] = lane_rows_of(&row_in_[stream * kLanes]);
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  // If the pass stores later, it has two sets of rows, or the lines of a step after the sums.
+  // See section_buffer.
   const uint64_t row_lines = uint64_t{table.rows} * (table.step_words / kStepWords),
                  sums = uint64_t{table.batch_streams} * table.step_words,
                  waiting = !stores_later ? 0

@@ -62,9 +62,9 @@ struct Step {
 };
 
 /// Lines to store. The lines of item i begin at lines + i * kItemBufferBytes, with `step.count`
-/// lines for each version. A version is the content of one block of every destination, or, if the
-/// groups share sections, of one entangled group of every section. Stream o receives version
-/// o / out_pair_banks % versions.
+/// lines for each version. A version is the content of one block of every destination. In
+/// reduce_rows, it is the content of one entangled group of every section. Stream o receives
+/// version o / out_pair_banks % versions.
 struct Store {
   const std::byte *lines;
   Step step;
@@ -137,7 +137,7 @@ struct RowTable {
   uint32_t rows;           // number of rows
   uint32_t step_words;     // kStripWords or kRowStepWords
   uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
-  bool stores_later;       // the pass stores lines of a step while it loads those of the next step
+  bool stores_later;       // allreduce: a pass can store a step while it loads the next step
 };
 
 /// Largest number of words of a stream that merge visits before the next stream, and the words of a
@@ -318,7 +318,8 @@ struct SweepCall {
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   /// merge, if buffered: strip_words lines for every input stream. reduce_rows and
   /// reduce_rows_to_host: the rows, then, if a set has several sections, step_words lines for every
-  /// stream of a batch.
+  /// stream of a batch. If the pass stores later, then the lines of a step to store, or, if a set
+  /// has one section, a second set of rows.
   std::byte *section_buffer;
 };
 

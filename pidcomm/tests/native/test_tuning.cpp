@@ -61,6 +61,30 @@ TEST(Results_DoNotDependOnTheTuning) {
   grid.finish();
 }
 
+/// A section of these shapes has two batches. With {17, 32}, the loads of whole steps can be
+/// without prefetches, and those of the last step have too few lines for that.
+TEST(SectionsOfSeveralBatches_DoNotDependOnPrefetches) {
+  for (const Axes &axis_len : {Axes{17, 24}, Axes{17, 32}}) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    for (const std::uint32_t prefetches : {0, 1}) {
+      const ReductionsPrefetch restored(prefetches);
+      for (const int isa : {+PIDCOMM_ISA_DEFAULT, +PIDCOMM_ISA_AUDIT})
+        for (const int collective : {PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE_SCATTER, PIDCOMM_REDUCE})
+          for (const bool is_in_place : {false, true}) {
+            if (is_in_place && !can_be_in_place(collective)) continue;
+            const std::size_t bytes = bytes_for_blocks(collective, axis_len[1], 8 * 79);
+            Case c = make_case(collective, axis_len, "01", bytes, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+            place(c, 0, is_in_place);
+            c.options.isa = isa;
+            c.options.threads = 1;
+            machine::run_case(cube, c);
+          }
+    }
+  }
+}
+
 /// The host rows of a gather that moves 16 MiB or more bypass the caches. In {5, 27}, lanes lack
 /// rows.
 TEST(RowsThatBypassTheCaches_DoNotDependOnTheTuning) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import monotonic
@@ -36,9 +37,9 @@ class Group(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A collective that runs a pass, and where it is timed."""
+    """The collectives that run a pass, and where they are timed."""
 
-    collective: CollectiveName
+    collectives: tuple[CollectiveName, ...]
     groups: tuple[Group, ...]
 
 
@@ -52,19 +53,19 @@ RANKS = (
 )
 SECTIONS = (Group((12, 80), "01"), Group((60, 16), "10"))
 CASES = {
-    "transpose": Case("alltoall", (*REGULAR, Group((32, 32), "11", has_power=True))),
-    "replicate": Case("allgather", REGULAR),
-    "reduce_blocks": Case("reduce_scatter", RANK),
-    "reduce_blocks_over_ranks": Case("reduce_scatter", RANKS),
-    "reduce_lanes": Case("allreduce", RANK),
-    "reduce_lanes_over_ranks": Case("allreduce", RANKS),
-    "reduce_to_host": Case("reduce", RANK),
-    "reduce_to_host_over_ranks": Case("reduce", RANKS),
-    "merge": Case("alltoall", (Group((12, 80), "10"), Group((3, 5, 64), "010"))),
-    "reduce_rows": Case("reduce_scatter", SECTIONS),
-    "reduce_rows_to_host": Case("reduce", SECTIONS),
-    "to_host": Case("gather", REGULAR),
-    "from_host": Case("scatter", REGULAR),
+    "transpose": Case(("alltoall",), (*REGULAR, Group((32, 32), "11", has_power=True))),
+    "replicate": Case(("allgather",), REGULAR),
+    "reduce_blocks": Case(("reduce_scatter",), RANK),
+    "reduce_blocks_over_ranks": Case(("reduce_scatter",), RANKS),
+    "reduce_lanes": Case(("allreduce",), RANK),
+    "reduce_lanes_over_ranks": Case(("allreduce",), RANKS),
+    "reduce_to_host": Case(("reduce",), RANK),
+    "reduce_to_host_over_ranks": Case(("reduce",), RANKS),
+    "merge": Case(("alltoall",), (Group((12, 80), "10"), Group((3, 5, 64), "010"))),
+    "reduce_rows": Case(("reduce_scatter", "allreduce"), SECTIONS),
+    "reduce_rows_to_host": Case(("reduce",), SECTIONS),
+    "to_host": Case(("gather",), REGULAR),
+    "from_host": Case(("scatter",), REGULAR),
 }
 # The bytes of groups without has_power are a multiple of this number, which 8 bytes times the
 # members of each of these groups divides.
@@ -109,8 +110,7 @@ def _candidates(pass_: str, key: str, value: int) -> list[int]:
         return steps
     if key == "ahead":
         # On an AMD EPYC, powers of two were up to 10% slower for reductions than values between.
-        values = [value // 2, value * 7 // 8, value * 2]
-        return values if 2 <= value <= 512 else []
+        return sorted({value // 2, value * 7 // 8, value * 2}) if 2 <= value <= 512 else []
     if key == "ahead_level":
         return [1, 2]
     if key == "members" and not pass_.startswith("reduce"):
@@ -136,13 +136,13 @@ class _Search:
         self._set, self._pass = pe_set, pass_
         self._problems = [
             Problem(
-                case.collective,
+                collective,
                 group.shape,
                 group.mask,
                 size if group.has_power else other_size,
                 "int32",
             )
-            for group in case.groups
+            for collective, group in product(case.collectives, case.groups)
         ]
         self._scratch = Scratch(self._problems)
 

@@ -264,28 +264,34 @@ void put_everywhere(const SweepCall &call, Step step) {
 /// the next destination, because these blocks are adjacent in the bank.
 constexpr uint32_t kShortBlockWords = 32;
 
-/// Stores `copies` versions of the lines that load(i, w) returns for every item and every word of
-/// the step. Block n of every destination receives version(line, n).
+/// Stores `copies` versions of the lines that load(i, w) returns for every item and word. Block n
+/// of every destination receives version(line, n).
 template <class Load, class Version>
-void put_versions(const SweepCall &call, Step step, uint32_t copies, const Load &load,
+void put_versions(const SweepCall &call, uint32_t copies, const Load &load,
                   const Version &version) {
-  const uint32_t pitch = call.tuning.step_words;
-  for (uint32_t i = 0; i < call.item_count; ++i)
-    for (uint32_t w = 0; w < step.count; ++w) {
-      const Line line = load(i, step.word + w);
-      for (uint32_t n = 0; n < copies; ++n) lines_of(call, i)[n * pitch + w] = version(line, n);
-    }
-  const auto put = [&](uint32_t o, uint32_t n) {
-    put_streams(call, step, lines_of(call, 0) + n * pitch, kItemBufferLines, o,
-                o + call.out_pair_banks);
-  };
-  const uint32_t pairs = call.out_pair_banks, block_streams = copies * pairs;
-  if (call.prefetch_end < kShortBlockWords) {
-    for (uint32_t o = 0; o < call.out_count; o += pairs) put(o, o / pairs % copies);
-  } else {
-    for (uint32_t n = 0; n < copies; ++n)
-      for (uint32_t o = n * pairs; o < call.out_count; o += block_streams) put(o, n);
-  }
+  const uint32_t step_words = call.tuning.step_words;
+  each_step(
+      call,
+      [&](Step step) {
+        for (uint32_t i = 0; i < call.item_count; ++i)
+          for (uint32_t w = 0; w < step.count; ++w) {
+            const Line line = load(i, step.word + w);
+            for (uint32_t n = 0; n < copies; ++n)
+              lines_of(call, i)[n * step_words + w] = version(line, n);
+          }
+        const auto put = [&](uint32_t o, uint32_t n) {
+          put_streams(call, step, lines_of(call, 0) + n * step_words, kItemBufferLines, o,
+                      o + call.out_pair_banks);
+        };
+        const uint32_t pairs = call.out_pair_banks, block_streams = copies * pairs;
+        if (call.prefetch_end < kShortBlockWords) {
+          for (uint32_t o = 0; o < call.out_count; o += pairs) put(o, o / pairs % copies);
+        } else {
+          for (uint32_t n = 0; n < copies; ++n)
+            for (uint32_t o = n * pairs; o < call.out_count; o += block_streams) put(o, n);
+        }
+      },
+      step_words);
 }
 
 void pass_replicate(const SweepCall &call) {
@@ -299,10 +305,6 @@ void pass_replicate(const SweepCall &call) {
     controls[copy] = Isa::lane_control(map);
   }
   const auto load = [&](uint32_t item, uint32_t w) { return next_line(call, item, 0, w); };
-  const auto version = [&](Line line, uint32_t copy) {
-    return Isa::shuffle_lanes(line, controls[copy]);
-  };
-  each_step(
-      call, [&](Step step) { put_versions(call, step, copies, load, version); },
-      call.tuning.step_words);
+  put_versions(call, copies, load,
+               [&](Line line, uint32_t copy) { return Isa::shuffle_lanes(line, controls[copy]); });
 }

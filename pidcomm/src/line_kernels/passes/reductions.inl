@@ -217,15 +217,15 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBa
   move_to_later(later_lines[0], later, end);
   VisitStores stores;
   stores.words = 0;
-  const uint32_t visits_of_block = members_of(call, batch.blocks) / members,
-                 visits = visits_of_block * batch.blocks;
-  uint32_t index = visits_of_block * batch.first;
-  for (const uint32_t end_index = index + cursor.visits_of_batch(); index < end_index;
-       ++index, cursor.advance()) {
+  const uint32_t visits = cursor.visits_of_batch(),
+                 visits_of_block = members_of(call, batch.blocks) / members,
+                 first_visit = visits_of_block * batch.first,
+                 visits_of_step = visits_of_block * batch.blocks;
+  for (uint32_t index = 0; index < visits; ++index, cursor.advance()) {
     later.advance();
     move_to_later(later_lines[(index + 1) % 2], later, end);
     move_to(now, cursor, call.items, cursor.step.word, call.words);
-    if (store != nullptr) list_stores(stores, call, *store, index, visits);
+    if (store != nullptr) list_stores(stores, call, *store, first_visit + index, visits_of_step);
     accumulate(bytes_of(sums + (cursor.block - batch.first) * step.count),
                {&now,
                 {&later_lines[index % 2], &later_lines[(index + 1) % 2]},

@@ -58,10 +58,9 @@ void pass_replicate_rotated(const SweepCall &call) {
   const auto load = [&](uint32_t item, uint32_t w) {
     return reordered(next_line(call, item, 0, w), call.load_transposes);
   };
-  const auto version = [&](Line line, uint32_t slot) {
+  put_versions(call, rotation.slots(), load, [&](Line line, uint32_t slot) {
     return reordered(rotation.rotated(line, slot), call.store_transposes);
-  };
-  each_step(call, [&](Step step) { put_versions(call, step, rotation.slots(), load, version); });
+  });
 }
 
 /// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots

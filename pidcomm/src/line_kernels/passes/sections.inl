@@ -212,13 +212,14 @@ void pass_merge(const SweepCall &call) {
 /// The passes with rows. They visit item after item in every step.
 class RowPass {
  public:
-  /// stored_streams: the number of output streams to which the pass stores lines after the rows of
-  /// a step are complete.
-  RowPass(const SweepCall &call, uint32_t stored_streams)
+  /// stores: the pass calls `store`.
+  RowPass(const SweepCall &call, bool stores)
       : call_(call),
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
-        stored_streams_(stored_streams),
+        stores_later_(table_.stores_later &&
+                      !(has_sums_ && is_unprefetched(call, {0, table_.step_words}, batch()))),
+        stored_streams_(stores && !stores_later_ ? call.out_count : 0),
         streams_{0, table_.in_streams, 0, 0},
         prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words,
                   streams_to_lead()) {}
@@ -230,7 +231,7 @@ class RowPass {
         call_,
         [&](Step step) {
           for (uint32_t i = 0; i < call_.item_count; ++i) {
-            if (has_two_row_sets()) row_set_ ^= 1;
+            if (stores_later_ && !has_sums_) row_set_ ^= 1;
             accumulate(call_.items[i], step);
             finish_lines(call_, row(0), lines_of_step(step) * table_.rows);
             visit(call_.items[i], step);
@@ -242,19 +243,18 @@ class RowPass {
   /// Stores the lines of the rows of a step to the output streams of an item: now, or while the
   /// pass loads the next lines.
   void store(const SweepItem &item, Step step) {
-    store_waiting();
-    waiting_ = {&item, step, row(0), 0, table_.egs};
-    if (!table_.stores_later) return store_waiting();
+    waiting_ = {&item, step, row(0), 0};
+    if (!stores_later_) return store_waiting();
     if (!has_sums_) return;
     Line *const lines = sums() + table_.batch_streams * table_.step_words;
-    for (uint32_t e = 0; e < table_.egs; ++e) make_lines(e, lines + e * step.count);
+    for (; waiting_.eg != table_.egs; ++waiting_.eg)
+      make_lines(waiting_.eg, lines + waiting_.eg * step.count);
     made_ = {bytes_of(lines), step, table_.egs};
-    waiting_.eg = waiting_.end;
   }
 
   /// Stores all lines that are not yet stored.
   void store_waiting() {
-    while (waiting_.eg != waiting_.end) store_next();
+    while (waiting_.eg != table_.egs) store_next();
     if (made_.lines != nullptr) put_waiting(call_, made_);
     made_.lines = nullptr;
   }
@@ -267,20 +267,20 @@ class RowPass {
 
  private:
   /// Complete rows of a step: the pass must still store the lines of the entangled groups from `eg`
-  /// to `end`.
+  /// on.
   struct WaitingRows {
-    const SweepItem *item = nullptr;
-    Step step = {};
-    const Line *rows = nullptr;
-    uint32_t eg = 0, end = 0;
+    const SweepItem *item;
+    Step step;
+    const Line *rows;
+    uint32_t eg;
   };
 
-  bool has_two_row_sets() const { return table_.stores_later && !has_sums_; }
+  /// The sums of the sections, after the rows.
+  Line *sums() const { return row(0, table_.step_words / kStepWords); }
 
-  /// The sums of the sections. They follow the rows.
-  Line *sums() const {
-    return reinterpret_cast<Line *>(call_.section_buffer) +
-           (has_two_row_sets() ? 2 : 1) * table_.step_words / kStepWords * table_.rows;
+  /// The first batch of the input streams of a section; see accumulate.
+  BlockBatch batch() const {
+    return {table_.in_streams, has_sums_ ? table_.batch_streams : table_.in_streams};
   }
 
   /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
@@ -322,13 +322,6 @@ class RowPass {
     ++waiting_.eg;
   }
 
-  /// The pass calls this function after each input stream of a step. Stores a share of the waiting
-  /// rows, so that loads and stores alternate.
-  void store_share() {
-    for (due_ += table_.egs; due_ >= table_.in_streams; due_ -= table_.in_streams)
-      if (waiting_.eg != waiting_.end) store_next();
-  }
-
   /// Makes 8 lines, one for each word, from the rows of 8 lanes. words: 8 words of each row.
   void transpose_rows(const Line *words, const uint32_t *rows, Line *lines) const {
     Line tile[kMaxTileLines];
@@ -352,49 +345,43 @@ class RowPass {
   /// several sections, visits the streams of a section in batches: for each batch, combines the
   /// sections into sums, then adds the sums to the rows.
   void accumulate(const SweepItem &item, Step step) {
-    const uint32_t streams = table_.in_streams;
-    BlockBatch batch = {streams, has_sums_ ? table_.batch_streams : streams};
-    for (; batch.first < streams; batch.first += batch.size) {
-      if (has_sums_) add_sections(step, batch);
-      for (uint32_t n = 0; n < batch.count(); ++n) {
-        const uint32_t i = batch.first + n;
+    for (BlockBatch now = batch(); now.first < now.blocks; now.first += now.size) {
+      if (has_sums_)
+        accumulate_step(call_, step, sums(), now, made_.lines == nullptr ? nullptr : &made_);
+      for (uint32_t n = 0; n < now.count(); ++n) {
+        const uint32_t i = now.first + n;
         const std::byte *const from =
             has_sums_ ? bytes_of(sums() + n * step.count) : line_at(item.in[i], step.word);
         call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, table_.in + i * kLanes,
                                            table_.in_lanes[i], from, step.count, !has_sums_);
         advance();
-        store_share();
+        if (waiting_.eg != table_.egs) store_next();  // as many entangled groups as input streams
       }
     }
-  }
-
-  /// Combines the sections into the sums of a batch.
-  void add_sections(Step step, const BlockBatch &batch) {
-    const bool stores = made_.lines != nullptr && !is_unprefetched(call_, step, batch);
-    accumulate_step(call_, step, sums(), batch, stores ? &made_ : nullptr);
-    if (stores && batch.first + batch.count() == batch.blocks) made_.lines = nullptr;
+    made_.lines = nullptr;
   }
 
   const SweepCall &call_;
   const RowTable &table_;
   const bool has_sums_;
-  const uint32_t stored_streams_;
+  const bool stores_later_;        // not without prefetches: no store can be between such loads
+  const uint32_t stored_streams_;  // those to which the pass stores when rows are complete
   const MergeUnit streams_;
   SectionPrefetch prefetch_;
   uint32_t row_set_ = 0;  // the set of rows that the pass makes
-  WaitingRows waiting_;
-  Store made_ = {nullptr, {0, 0}, 1};  // lines that were made from complete rows
-  uint32_t due_ = 0;                   // see store_share
+  WaitingRows waiting_ = {nullptr, {0, 0}, nullptr, table_.egs};
+  // The lines of complete rows. Several sections have whole entangled groups: no lane is kept.
+  Store made_ = {nullptr, {0, 0}, 1};
 };
 
 void pass_reduce_rows(const SweepCall &call) {
-  RowPass pass(call, call.rows->stores_later ? 0 : call.out_count);
+  RowPass pass(call, true);
   pass.each([&](const SweepItem &item, Step step) { pass.store(item, step); });
   pass.store_waiting();
 }
 
 void pass_reduce_rows_to_host(const SweepCall &call) {
-  RowPass pass(call, 0);
+  RowPass pass(call, false);
   pass.each([&](const SweepItem &item, Step step) {
     for (uint32_t row = 0; row < call.rows->rows; ++row) {
       for (uint32_t w = 0; w < step.count; w += kStepWords) {
