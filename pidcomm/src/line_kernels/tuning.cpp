@@ -34,9 +34,9 @@ constexpr struct {
 /// members, items, prefetches. They were measured with emulated DIMMs on 2 CPUs of each of an AMD
 /// EPYC (family 25, model 17), an AMD EPYC (family 26, model 2) and an Intel Xeon (family 6, model
 /// 207). On the last two, these were not compared: other step_words of replicate and over ranks,
-/// and values of `ahead` that are not powers of two. On the Xeon, 128 and 256 lines ahead were not compared on
-/// sections, `ahead` of transpose had no effect (gcc had removed these prefetches), and prefetches
-/// = 0 was not measured.
+/// and values of `ahead` that are not powers of two. On the Xeon, 128 and 256 lines ahead were not
+/// compared on sections, `ahead` of transpose had no effect (gcc had removed these prefetches), and
+/// prefetches = 0 was not measured.
 #define PIDCOMM_TUNED_PASSES(X, OVER_RANKS)                                                      \
   X(transpose, 1, 64, {4, 24, 2, 1, 8, 1}, {4, 24, 1, 1, 8, 1}, {1, 8, 2, 1, 8, 1})              \
   X(replicate, 8, 32, {16, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1}, {8, 8, 1, 1, 8, 1})               \
