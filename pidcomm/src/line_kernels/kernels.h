@@ -137,7 +137,8 @@ struct RowTable {
   uint32_t rows;           // number of rows
   uint32_t step_words;     // kStripWords or kRowStepWords
   uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
-  bool stores_later;       // allreduce: a pass can store a step while it loads the next step
+  bool stores_later;       // allreduce, with egs input streams: a pass can store a step while it
+                           // loads the next step
 };
 
 /// Largest number of words of a stream that merge visits before the next stream, and the words of a

@@ -98,6 +98,9 @@ uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visi
   return pairs * visited / visits * call.out_pair_banks;
 }
 
+/// Returns the `store` of accumulate_step: null if no lines wait.
+const Store *waiting(const Store &store) { return store.lines == nullptr ? nullptr : &store; }
+
 /// Returns the first line of an item to store to stream o.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_pair_banks % store.versions;
@@ -398,7 +401,7 @@ void pass_reduce_lanes(const SweepCall &call) {
       call,
       [&](Step step) {
         Line *const sums = buffers[next_buffer++ % 2];
-        accumulate_step(call, step, sums, one_batch(1), store.lines == nullptr ? nullptr : &store);
+        accumulate_step(call, step, sums, one_batch(1), waiting(store));
         for (uint32_t i = 0; i < call.item_count; ++i)
           each_part(step, [&](Step part) {
             Line *const lines = sums + i * kItemBufferLines + (part.word - step.word);

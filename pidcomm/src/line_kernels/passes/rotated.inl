@@ -103,7 +103,7 @@ void pass_reduce_rotated_replicate(const SweepCall &call) {
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
-    reduce_slots(call, step, rotation, store.lines == nullptr ? nullptr : &store);
+    reduce_slots(call, step, rotation, waiting(store));
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const sums = lines_of(call, i);
       Line *const waiting = sums + kSumLines;

@@ -346,8 +346,7 @@ class RowPass {
   /// sections into sums, then adds the sums to the rows.
   void accumulate(const SweepItem &item, Step step) {
     for (BlockBatch now = batch(); now.first < now.blocks; now.first += now.size) {
-      if (has_sums_)
-        accumulate_step(call_, step, sums(), now, made_.lines == nullptr ? nullptr : &made_);
+      if (has_sums_) accumulate_step(call_, step, sums(), now, waiting(made_));
       for (uint32_t n = 0; n < now.count(); ++n) {
         const uint32_t i = now.first + n;
         const std::byte *const from =
@@ -355,7 +354,7 @@ class RowPass {
         call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, table_.in + i * kLanes,
                                            table_.in_lanes[i], from, step.count, !has_sums_);
         advance();
-        if (waiting_.eg != table_.egs) store_next();  // as many entangled groups as input streams
+        if (waiting_.eg != table_.egs) store_next();  // one for each input stream
       }
     }
     made_.lines = nullptr;
