@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <new>
 #include <numeric>
 
@@ -74,7 +75,7 @@ bool is_faster_as_tile(const std::vector<SectionTables::LineSources> &targets) {
   return tile_instructions < 3 * merge_sources_of(targets[0]).count * targets.size();
 }
 
-/// Returns how the rows of a stream in a RowTable differ, from its 8 entries.
+/// Returns how the rows of a bundle differ, from its 8 entries.
 LaneRows lane_rows_of(const uint32_t *entries) {
   const uint32_t *const end = entries + kLanes;
   const uint32_t row = entries[0] & ~kFirstOfRow;
@@ -83,6 +84,19 @@ LaneRows lane_rows_of(const uint32_t *entries) {
   for (const uint32_t *entry = entries; entry != end; ++entry)
     if (*entry >= kFirstOfRow || std::find(entries, entry, *entry) != entry) return LaneRows::mixed;
   return LaneRows::distinct;
+}
+
+/// Returns the numbers 0, 1, ... of a list. The numbers of equal entries follow each other.
+std::vector<uint32_t> equals_together(const std::vector<LaneEntries> &list) {
+  std::map<LaneEntries, std::size_t> first_equal;
+  std::vector<std::size_t> first(list.size());
+  for (std::size_t n = 0; n < list.size(); ++n)
+    first[n] = first_equal.try_emplace(list[n], n).first->second;
+  std::vector<uint32_t> numbers(list.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::stable_sort(numbers.begin(), numbers.end(),
+                   [&](uint32_t a, uint32_t b) { return first[a] < first[b]; });
+  return numbers;
 }
 
 /// Returns the numbers of units in breadth-first order: after a unit come the units that load one
@@ -348,26 +362,32 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   // allreduce stores as many lines as it loads; reduce_scatter stores few.
   const bool stores_later = sweep.pass == Pass::reduce_rows && !has_row_per_pe;
   const auto row_of = [&](uint32_t pe) { return has_row_per_pe ? pe : group_of_[pe]; };
-  row_in_.assign(uint64_t{streams} * kLanes, kNoRow);
-  row_out_.assign(uint64_t{egs} * kLanes, kNoRow);
-  row_lanes_.resize(streams);
-  const RowTable table = {
-      row_in_.data(),  row_lanes_.data(),
-      row_out_.data(), streams,
-      part_egs,        has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
-      step_words,      has_sums ? (streams + batches - 1) / batches : 0,
-      stores_later};
-  std::vector<bool> is_used(table.rows, false);
-  for (uint32_t block = 0; block < blocks; ++block) {
-    for (uint32_t pe = 0; pe < pes; ++pe) {
-      const uint32_t row = row_of(has_row_per_pe ? pe_at_[group_of_[pe] * members + block] : pe);
-      row_in_[uint64_t{block} * egs * kLanes + pe] = row | (is_used[row] ? 0 : kFirstOfRow);
-      is_used[row] = true;
-    }
-  }
-  for (std::size_t stream = 0; stream < row_lanes_.size(); ++stream)
-    row_lanes_[stream] = lane_rows_of(&row_in_[stream * kLanes]);
-  for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
+  LaneEntries no_rows;
+  no_rows.fill(kNoRow);
+  std::vector<LaneEntries> in(streams, no_rows), out(egs, no_rows);
+  for (uint32_t block = 0; block < blocks; ++block)
+    for (uint32_t pe = 0; pe < pes; ++pe)
+      in[block * egs + pe / kLanes][pe % kLanes] =
+          row_of(has_row_per_pe ? pe_at_[group_of_[pe] * members + block] : pe);
+  for (uint32_t pe = 0; pe < pes; ++pe) out[pe / kLanes][pe % kLanes] = row_of(pe);
+  for (const LaneEntries &entries : out)
+    row_out_.insert(row_out_.end(), entries.begin(), entries.end());
+  row_out_egs_ = equals_together(out);
+  // The order of the sums of floats is defined. A reduce with bundles of several streams takes more
+  // time: its loads take most of its time, and it loads such streams side by side.
+  make_bundles(in, !has_sums && sweep.pass == Pass::reduce_rows &&
+                       plan.type.kind != ElementType::Kind::floating);
+  const RowTable table = {row_bundles_.data(),
+                          row_streams_.data(),
+                          row_out_.data(),
+                          row_out_egs_.data(),
+                          static_cast<uint32_t>(row_bundles_.size()),
+                          streams,
+                          part_egs,
+                          has_row_per_pe ? std::min(pes, part_egs * kLanes) : split_.section.groups,
+                          step_words,
+                          has_sums ? (streams + batches - 1) / batches : 0,
+                          stores_later};
   // See section_buffer.
   const uint64_t row_lines = uint64_t{table.rows} * (table.step_words / kStepWords),
                  sums = uint64_t{table.batch_streams} * table.step_words,
@@ -387,6 +407,8 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
     for (uint32_t n = 0; n < own_rows * egs; ++n) part.in.push_back(first_row * egs + n);
     for (uint32_t n = 0; n < own_egs; ++n) part.out.push_back(eg + n);
     part.rows.in_streams = own_rows * egs;
+    while (table.bundles[part.rows.bundle_count - 1].first_stream >= part.rows.in_streams)
+      --part.rows.bundle_count;
     part.rows.egs = own_egs;
     part.rows.rows = own_rows;
     if (is_last) {
@@ -398,12 +420,37 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   }
 }
 
+void SectionTables::make_bundles(const std::vector<LaneEntries> &rows, bool joins_streams) {
+  row_streams_.resize(rows.size());
+  std::iota(row_streams_.begin(), row_streams_.end(), 0);
+  if (joins_streams) row_streams_ = equals_together(rows);
+  std::vector<bool> is_used(split_.section_pes(), false);
+  for (uint32_t n = 0; n < row_streams_.size(); ++n) {
+    const LaneEntries &own = rows[row_streams_[n]];
+    if (joins_streams && n != 0 && own == rows[row_streams_[n - 1]] &&
+        row_bundles_.back().stream_count < kBundleStreams) {
+      ++row_bundles_.back().stream_count;
+      continue;
+    }
+    RowBundle bundle = {n, 1, LaneRows::mixed, {}};
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const uint32_t row = own[lane];
+      const bool is_first = row != kNoRow && !is_used[row];
+      if (is_first) is_used[row] = true;
+      bundle.rows[lane] = row | (is_first ? kFirstOfRow : 0);
+    }
+    bundle.lanes = lane_rows_of(bundle.rows);
+    row_bundles_.push_back(bundle);
+  }
+}
+
 std::size_t SectionTables::bytes() const {
   const auto bytes_of = [](const auto &table) { return table.capacity() * sizeof table[0]; };
   std::size_t of_parts = bytes_of(parts_);
   for (const SectionPart &part : parts_) of_parts += bytes_of(part.in) + bytes_of(part.out);
   return of_parts + bytes_of(lists_.units) + bytes_of(lists_.streams) + bytes_of(lists_.targets) +
-         bytes_of(lists_.sources) + bytes_of(row_in_) + bytes_of(row_lanes_) + bytes_of(row_out_);
+         bytes_of(lists_.sources) + bytes_of(row_bundles_) + bytes_of(row_streams_) +
+         bytes_of(row_out_) + bytes_of(row_out_egs_);
 }
 
 }  // namespace pidcomm

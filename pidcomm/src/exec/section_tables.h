@@ -29,6 +29,9 @@ struct SectionPart {
   uint32_t keep_lanes = 0;  // of the passes with rows: lanes without a PE
 };
 
+/// The row of each lane; see RowTable.
+using LaneEntries = std::array<uint32_t, kLanes>;
+
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
 /// after block, and in a block, entangled group after entangled group. Without a lane split, the
 /// size of the tables is O(members * PEs of a section).
@@ -68,6 +71,9 @@ class SectionTables {
   /// Cuts the units of the table of the section into parts.
   void cut_merge(const MergeTable &table);
   void make_rows(const Plan &plan, const Sweep &sweep);
+  /// Sets row_bundles_ and row_streams_. rows: those of the lanes of each input stream.
+  /// joins_streams: whether a bundle can have several streams.
+  void make_bundles(const std::vector<LaneEntries> &rows, bool joins_streams);
   /// Returns the sources of the output stream of one entangled group and output block.
   LineSources sources_of(uint32_t eg, uint32_t block) const;
   /// Sets `targets` to the sources of this output stream, and of those of the next blocks that have
@@ -86,8 +92,8 @@ class SectionTables {
   std::vector<SectionPart> parts_;
   MergeLists lists_;
 
-  std::vector<uint32_t> row_in_, row_out_;
-  std::vector<LaneRows> row_lanes_;
+  std::vector<RowBundle> row_bundles_;
+  std::vector<uint32_t> row_streams_, row_out_, row_out_egs_;  // see RowTable
 };
 
 }  // namespace pidcomm

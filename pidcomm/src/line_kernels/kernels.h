@@ -117,7 +117,7 @@ struct MergeTable {
                          // then there is one unit
 };
 
-/// How the rows of the 8 lanes of a stream differ. Streams that are not `mixed` need no conditions.
+/// How the rows of the 8 lanes of a bundle differ. Bundles that are not `mixed` need no conditions.
 enum class LaneRows : uint8_t {
   mixed,
   same,      // all lanes have one row
@@ -128,11 +128,24 @@ enum class LaneRows : uint8_t {
 /// has several sections, a call has one item. An entry is the number of a row, or kNoRow;
 /// kFirstOfRow is set for the first PE of a row.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
+
+/// Input streams with the same row in each lane. A pass combines the lines of these streams, and
+/// then the lanes of the result with the rows.
+struct RowBundle {
+  uint32_t first_stream, stream_count;  // in RowTable::streams
+  LaneRows lanes;
+  uint32_t rows[kLanes];
+};
+/// The largest number of streams of a bundle. More take more time in allreduce: the pass stores
+/// after each bundle.
+inline constexpr uint32_t kBundleStreams = 4;
+
 struct RowTable {
-  const uint32_t *in;        // [input stream][lane]
-  const LaneRows *in_lanes;  // [input stream]
-  const uint32_t *out;       // [entangled group][lane]
-  uint32_t in_streams;
+  const RowBundle *bundles;
+  const uint32_t *streams;  // numbers of the input streams, bundle after bundle
+  const uint32_t *out;      // [entangled group][lane]
+  const uint32_t *out_egs;  // the entangled groups; those with equal entries follow each other
+  uint32_t bundle_count, in_streams;
   uint32_t egs;            // number of entangled groups
   uint32_t rows;           // number of rows
   uint32_t step_words;     // kStripWords or kRowStepWords
@@ -219,12 +232,13 @@ struct Accumulator {
   /// and for transposes of byte-wise operators.
   void (*accumulate_unprefetched[2][kFunctions - 1])(std::byte *sums,
                                                      const UnprefetchedVisit &visit);
-  /// Combines `words` lines into rows: the words of lane l into row row_of[l] (see RowTable;
-  /// `lanes` is the entry of in_lanes). Words 8 t to 8 t + 7 of a row are line t * row_count + row.
-  /// A lane whose entry has kFirstOfRow replaces the contents of its row. transposes: the lines are
-  /// in MRAM; else they are contiguous and in host order.
-  void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const uint32_t *row_of,
-                          LaneRows lanes, const std::byte *from, uint32_t words, bool transposes);
+  /// Combines `words` lines of each stream of a bundle into rows: the words of lane l into row
+  /// bundle.rows[l]. Words 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry
+  /// has kFirstOfRow replaces the contents of its row. from: the first line of each stream.
+  /// transposes: the lines are in MRAM; else there is one stream, whose lines are contiguous and in
+  /// host order.
+  void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const RowBundle &bundle,
+                          const std::byte *const *from, uint32_t words, bool transposes);
 };
 
 /// Tiles of lines to reduce over the lanes of their groups. Tile t has 2^k lines, where k is the

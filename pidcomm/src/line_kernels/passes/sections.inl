@@ -221,8 +221,8 @@ class RowPass {
                       !(has_sums_ && is_unprefetched(call, {0, table_.step_words}, batch()))),
         stored_streams_(stores && !stores_later_ ? call.out_count : 0),
         streams_{0, table_.in_streams, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, table_.step_words, table_.step_words,
-                  streams_to_lead()) {}
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, table_.streams, table_.step_words,
+                  table_.step_words, streams_to_lead()) {}
 
   /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
@@ -247,14 +247,14 @@ class RowPass {
     if (!stores_later_) return store_waiting();
     if (!has_sums_) return;
     Line *const lines = sums() + table_.batch_streams * table_.step_words;
-    for (; waiting_.eg != table_.egs; ++waiting_.eg)
-      make_lines(waiting_.eg, lines + waiting_.eg * step.count);
+    for (; waiting_.stored != table_.egs; ++waiting_.stored)
+      make_lines(waiting_.stored, lines + waiting_.stored * step.count);
     made_ = {bytes_of(lines), step, table_.egs};
   }
 
   /// Stores all lines that are not yet stored.
   void store_waiting() {
-    while (waiting_.eg != table_.egs) store_next();
+    while (waiting_.stored != table_.egs) store_next();
     if (made_.lines != nullptr) put_waiting(call_, made_);
     made_.lines = nullptr;
   }
@@ -266,22 +266,20 @@ class RowPass {
   }
 
  private:
-  /// Complete rows of a step: the pass must still store the lines of the entangled groups from `eg`
-  /// on.
+  /// Complete rows of a step: the pass must still store the lines of all entangled groups but
+  /// `stored`.
   struct WaitingRows {
     const SweepItem *item;
     Step step;
     const Line *rows;
-    uint32_t eg;
+    uint32_t stored;
   };
 
   /// The sums of the sections, after the rows.
   Line *sums() const { return row(0, table_.step_words / kStepWords); }
 
   /// The first batch of the input streams of a section; see accumulate.
-  BlockBatch batch() const {
-    return {table_.in_streams, has_sums_ ? table_.batch_streams : table_.in_streams};
-  }
+  BlockBatch batch() const { return {table_.in_streams, table_.batch_streams}; }
 
   /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
   /// prefetches fewer streams. Returns how many fewer.
@@ -305,21 +303,27 @@ class RowPass {
     }
   }
 
-  /// Stores the lines of the waiting rows for the next entangled group.
-  void store_next() {
+  /// Stores the lines of the waiting rows for the next entangled group. If the entangled group
+  /// before it has the same rows, the lines are the same. Not inlined, because the library would be
+  /// larger; the same holds for accumulate_bundle.
+  [[gnu::noinline]] void store_next() {
     const Step step = waiting_.step;
-    Line lines[kRowStepWords];
-    make_lines(waiting_.eg, lines);
-    const uint32_t keep_lanes = waiting_.eg + 1 == table_.egs ? call_.keep_lanes : 0;
-    for (uint32_t o = waiting_.eg; o < call_.out_count; o += table_.egs) {
+    const uint32_t *const egs = table_.out_egs + waiting_.stored;
+    const auto has_rows_of = [&](uint32_t eg) {
+      return __builtin_memcmp(table_.out + egs[0] * kLanes, table_.out + eg * kLanes,
+                              kLanes * sizeof(uint32_t)) == 0;
+    };
+    if (waiting_.stored == 0 || !has_rows_of(egs[-1])) make_lines(egs[0], lines_);
+    const uint32_t keep_lanes = egs[0] + 1 == table_.egs ? call_.keep_lanes : 0;
+    for (uint32_t o = egs[0]; o < call_.out_count; o += table_.egs) {
       std::byte *const to = line_at(waiting_.item->out[o], step.word);
       for (uint32_t w = 0; w < step.count; ++w)
         Isa::store_line(
             line_at(to, w),
-            keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
+            keep_lanes == 0 ? lines_[w] : with_kept_lanes(lines_[w], line_at(to, w), keep_lanes));
       if (stored_streams_ != 0) advance();
     }
-    ++waiting_.eg;
+    ++waiting_.stored;
   }
 
   /// Makes 8 lines, one for each word, from the rows of 8 lanes. words: 8 words of each row.
@@ -345,19 +349,38 @@ class RowPass {
   /// several sections, visits the streams of a section in batches: for each batch, combines the
   /// sections into sums, then adds the sums to the rows.
   void accumulate(const SweepItem &item, Step step) {
+    const RowBundle *bundle = table_.bundles;
+    if (!has_sums_) {
+      for (; bundle != table_.bundles + table_.bundle_count; ++bundle)
+        accumulate_bundle(item, step, *bundle);
+      return;
+    }
     for (BlockBatch now = batch(); now.first < now.blocks; now.first += now.size) {
-      if (has_sums_) accumulate_step(call_, step, sums(), now, waiting(made_));
+      accumulate_step(call_, step, sums(), now, waiting(made_));
       for (uint32_t n = 0; n < now.count(); ++n) {
-        const uint32_t i = now.first + n;
-        const std::byte *const from =
-            has_sums_ ? bytes_of(sums() + n * step.count) : line_at(item.in[i], step.word);
-        call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, table_.in + i * kLanes,
-                                           table_.in_lanes[i], from, step.count, !has_sums_);
-        advance();
-        if (waiting_.eg != table_.egs) store_next();  // one for each input stream
+        const std::byte *const from = bytes_of(sums() + n * step.count);
+        add_to_rows(*bundle++, &from, step);
       }
     }
     made_.lines = nullptr;
+  }
+
+  /// Combines the words of a step from the streams of a bundle into the rows.
+  [[gnu::noinline]] void accumulate_bundle(const SweepItem &item, Step step,
+                                           const RowBundle &bundle) {
+    const std::byte *from[kBundleStreams];
+    for (uint32_t s = 0; s < bundle.stream_count; ++s) {
+      from[s] = line_at(item.in[table_.streams[bundle.first_stream + s]], step.word);
+      advance();
+    }
+    add_to_rows(bundle, from, step);
+    for (uint32_t s = 0; s < bundle.stream_count && waiting_.stored != table_.egs; ++s)
+      store_next();
+  }
+
+  void add_to_rows(const RowBundle &bundle, const std::byte *const *from, Step step) {
+    call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, bundle, from, step.count,
+                                       !has_sums_);
   }
 
   const SweepCall &call_;
@@ -369,6 +392,7 @@ class RowPass {
   SectionPrefetch prefetch_;
   uint32_t row_set_ = 0;  // the set of rows that the pass makes
   WaitingRows waiting_ = {nullptr, {0, 0}, nullptr, table_.egs};
+  Line lines_[kRowStepWords];  // that the pass stored last, from rows
   // The lines of complete rows. Several sections have whole entangled groups: no lane is kept.
   Store made_ = {nullptr, {0, 0}, 1};
 };
