@@ -86,17 +86,19 @@ LaneRows lane_rows_of(const uint32_t *entries) {
   return LaneRows::distinct;
 }
 
-/// Returns the numbers 0, 1, ... of a list. The numbers of equal entries follow each other.
-std::vector<uint32_t> equals_together(const std::vector<LaneEntries> &list) {
+/// Returns the indices of a list, ordered by the first entry that is equal, and then by index. So
+/// the indices of equal entries follow each other.
+std::vector<uint32_t> by_first_equal(const std::vector<LaneEntries> &list) {
   std::map<LaneEntries, std::size_t> first_equal;
   std::vector<std::size_t> first(list.size());
   for (std::size_t n = 0; n < list.size(); ++n)
-    first[n] = first_equal.try_emplace(list[n], n).first->second;
-  std::vector<uint32_t> numbers(list.size());
-  std::iota(numbers.begin(), numbers.end(), 0);
-  std::stable_sort(numbers.begin(), numbers.end(),
+    first[n] = n != 0 && list[n] == list[n - 1] ? first[n - 1]
+                                                : first_equal.try_emplace(list[n], n).first->second;
+  std::vector<uint32_t> indices(list.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  std::stable_sort(indices.begin(), indices.end(),
                    [&](uint32_t a, uint32_t b) { return first[a] < first[b]; });
-  return numbers;
+  return indices;
 }
 
 /// Returns the numbers of units in breadth-first order: after a unit come the units that load one
@@ -372,9 +374,9 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   for (uint32_t pe = 0; pe < pes; ++pe) out[pe / kLanes][pe % kLanes] = row_of(pe);
   for (const LaneEntries &entries : out)
     row_out_.insert(row_out_.end(), entries.begin(), entries.end());
-  row_out_egs_ = equals_together(out);
-  // The order of the sums of floats is defined. A reduce with bundles of several streams takes more
-  // time: its loads take most of its time, and it loads such streams side by side.
+  row_out_egs_ = by_first_equal(out);
+  // Bundles of several streams are loaded side by side. A reduce, which loads nearly all of its
+  // time, is slower with them.
   make_bundles(in, !has_sums && sweep.pass == Pass::reduce_rows &&
                        plan.type.kind != ElementType::Kind::floating);
   const RowTable table = {row_bundles_.data(),
@@ -407,6 +409,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
     for (uint32_t n = 0; n < own_rows * egs; ++n) part.in.push_back(first_row * egs + n);
     for (uint32_t n = 0; n < own_egs; ++n) part.out.push_back(eg + n);
     part.rows.in_streams = own_rows * egs;
+    // Different blocks have different rows, so the streams of the bundles are 0, 1, ...
     while (table.bundles[part.rows.bundle_count - 1].first_stream >= part.rows.in_streams)
       --part.rows.bundle_count;
     part.rows.egs = own_egs;
@@ -423,7 +426,8 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
 void SectionTables::make_bundles(const std::vector<LaneEntries> &rows, bool joins_streams) {
   row_streams_.resize(rows.size());
   std::iota(row_streams_.begin(), row_streams_.end(), 0);
-  if (joins_streams) row_streams_ = equals_together(rows);
+  if (joins_streams) row_streams_ = by_first_equal(rows);
+  if (!joins_streams) row_bundles_.reserve(rows.size());
   std::vector<bool> is_used(split_.section_pes(), false);
   for (uint32_t n = 0; n < row_streams_.size(); ++n) {
     const LaneEntries &own = rows[row_streams_[n]];
@@ -442,6 +446,7 @@ void SectionTables::make_bundles(const std::vector<LaneEntries> &rows, bool join
     bundle.lanes = lane_rows_of(bundle.rows);
     row_bundles_.push_back(bundle);
   }
+  row_bundles_.shrink_to_fit();
 }
 
 std::size_t SectionTables::bytes() const {

@@ -29,7 +29,7 @@ struct SectionPart {
   uint32_t keep_lanes = 0;  // of the passes with rows: lanes without a PE
 };
 
-/// The row of each lane; see RowTable.
+/// The row of each lane of a stream, or kNoRow; see RowTable.
 using LaneEntries = std::array<uint32_t, kLanes>;
 
 /// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
@@ -71,7 +71,7 @@ class SectionTables {
   /// Cuts the units of the table of the section into parts.
   void cut_merge(const MergeTable &table);
   void make_rows(const Plan &plan, const Sweep &sweep);
-  /// Sets row_bundles_ and row_streams_. rows: those of the lanes of each input stream.
+  /// Sets row_bundles_ and row_streams_. rows: for each input stream, the row of each lane.
   /// joins_streams: whether a bundle can have several streams.
   void make_bundles(const std::vector<LaneEntries> &rows, bool joins_streams);
   /// Returns the sources of the output stream of one entangled group and output block.

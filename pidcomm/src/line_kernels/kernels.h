@@ -121,30 +121,33 @@ struct MergeTable {
 enum class LaneRows : uint8_t {
   mixed,
   same,      // all lanes have one row
-  distinct,  // there are 8 rows, and no lane is the first PE of its row
+  distinct,  // there are 8 rows, and no lane is the first of its row
 };
 
-/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set
-/// has several sections, a call has one item. An entry is the number of a row, or kNoRow;
-/// kFirstOfRow is set for the first PE of a row.
+/// Input streams of which each lane has the same row: lane l of all these streams has row
+/// `rows[l]`. A pass combines the lines of the streams, and then the lanes of the result with the
+/// rows. If the elements are floats, a bundle has one stream, because the order of their sums is
+/// defined.
+///
+/// An entry is the number of a row, or kNoRow. kFirstOfRow is set for the first lane of a row, in
+/// the order of the bundles.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
-
-/// Input streams with the same row in each lane. A pass combines the lines of these streams, and
-/// then the lanes of the result with the rows.
 struct RowBundle {
   uint32_t first_stream, stream_count;  // in RowTable::streams
   LaneRows lanes;
   uint32_t rows[kLanes];
 };
-/// The largest number of streams of a bundle. More take more time in allreduce: the pass stores
-/// after each bundle.
+/// The largest number of streams of a bundle. With more, allreduce takes more time, because it
+/// stores only after each bundle.
 inline constexpr uint32_t kBundleStreams = 4;
 
+/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set
+/// has several sections, a call has one item, and a bundle has one stream.
 struct RowTable {
   const RowBundle *bundles;
   const uint32_t *streams;  // numbers of the input streams, bundle after bundle
-  const uint32_t *out;      // [entangled group][lane]
-  const uint32_t *out_egs;  // the entangled groups; those with equal entries follow each other
+  const uint32_t *out;      // [entangled group][lane]: a row, or kNoRow
+  const uint32_t *out_egs;  // the entangled groups; those with equal rows follow each other
   uint32_t bundle_count, in_streams;
   uint32_t egs;            // number of entangled groups
   uint32_t rows;           // number of rows
@@ -235,8 +238,7 @@ struct Accumulator {
   /// Combines `words` lines of each stream of a bundle into rows: the words of lane l into row
   /// bundle.rows[l]. Words 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry
   /// has kFirstOfRow replaces the contents of its row. from: the first line of each stream.
-  /// transposes: the lines are in MRAM; else there is one stream, whose lines are contiguous and in
-  /// host order.
+  /// transposes: the lines are in MRAM; else they are contiguous and in host order.
   void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const RowBundle &bundle,
                           const std::byte *const *from, uint32_t words, bool transposes);
 };

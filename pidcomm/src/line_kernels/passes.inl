@@ -38,6 +38,8 @@
 // clang-format off
 #include "line_kernels/passes/movement.inl"
 #include "line_kernels/passes/operators.inl"
+#include "line_kernels/passes/rows.inl"
+#include "line_kernels/passes/accumulators.inl"
 #include "line_kernels/passes/lane_tiles.inl"
 #include "line_kernels/passes/reductions.inl"
 #include "line_kernels/passes/rotated.inl"

@@ -17,13 +17,13 @@ constexpr Options kTile = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOM
                            0};
 
 Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes,
-             uint64_t dst, const Options &options = kTile) {
+             uint64_t dst, const Options &options = kTile, int type = PIDCOMM_INT32) {
   pidcomm_request request{};
   request.collective = collective;
   request.mask = mask;
   request.bytes = bytes;
   request.dst = dst;
-  request.type = PIDCOMM_INT32;
+  request.type = type;
   return make_plan(Hypercube::of(lengths), request, options, 0);
 }
 
@@ -319,6 +319,51 @@ TEST(MergeTables_UseALineAgainSoon) {
   }
   CHECK_EQ(std::count(targets_of.begin(), targets_of.end(), 1u), table.out_streams);
   CHECK_EQ(std::count(prefetches_of.begin(), prefetches_of.end(), 1u), table.in_streams);
+}
+
+// Group g of {33, 31}, mask 01, has PEs g, g + 33, ...: entangled groups e and e + 33 have the same
+// groups in their lanes.
+TEST(RowTables_JoinStreamsWithEqualRowsUnlessTheyHaveFloats) {
+  constexpr uint32_t kGroups = 33, kPes = 33 * 31;
+  for (const int type : {PIDCOMM_INT32, PIDCOMM_FLOAT32, PIDCOMM_FLOAT16}) {
+    const Plan plan = plan_of({kGroups, 31}, PIDCOMM_ALLREDUCE, "01", 64, 1 << 20, kTile, type);
+    const SectionTables tables(plan, std::get<TileForm>(plan.form).sweep);
+    CHECK_EQ(tables.parts().size(), std::size_t{1});
+    const RowTable &table = tables.parts()[0].rows;
+    const auto row_of = [&](uint32_t stream, uint32_t lane) {
+      const uint32_t pe = stream * kLanes + lane;
+      return pe < kPes ? pe % kGroups : kNoRow;
+    };
+    std::vector<uint32_t> bundles_of(table.in_streams, 0), firsts_of(table.rows, 0);
+    uint32_t streams = 0, longest = 0;
+    for (const RowBundle *bundle = table.bundles; bundle != table.bundles + table.bundle_count;
+         ++bundle) {
+      CHECK_EQ(bundle->first_stream, streams);
+      streams += bundle->stream_count;
+      longest = std::max(longest, bundle->stream_count);
+      for (uint32_t lane = 0; lane < kLanes; ++lane) {
+        const uint32_t entry = bundle->rows[lane];
+        const uint32_t row = entry == kNoRow ? kNoRow : entry & ~kFirstOfRow;
+        if (row != entry) CHECK_EQ(++firsts_of[row], 1u);
+        if (row != kNoRow) CHECK_EQ(firsts_of[row], 1u);
+        for (uint32_t n = bundle->first_stream; n < streams; ++n)
+          CHECK_EQ(row_of(table.streams[n], lane), row);
+      }
+      for (uint32_t n = bundle->first_stream; n < streams; ++n) ++bundles_of[table.streams[n]];
+    }
+    CHECK_EQ(longest, type == PIDCOMM_INT32 ? kBundleStreams : 1u);
+    CHECK_EQ(std::count(bundles_of.begin(), bundles_of.end(), 1u), table.in_streams);
+    CHECK_EQ(std::count(firsts_of.begin(), firsts_of.end(), 1u), table.rows);
+    // The 31 * 33 PEs have 128 entangled groups. The lanes of the last one are not full.
+    std::vector<uint32_t> stored(table.out_egs, table.out_egs + table.egs);
+    uint32_t changes = 0;
+    for (uint32_t n = 1; n < table.egs; ++n)
+      changes += !std::equal(table.out + stored[n] * kLanes, table.out + (stored[n] + 1) * kLanes,
+                             table.out + stored[n - 1] * kLanes);
+    CHECK_EQ(changes, kGroups);
+    std::sort(stored.begin(), stored.end());
+    for (uint32_t eg = 0; eg < table.egs; ++eg) CHECK_EQ(stored[eg], eg);
+  }
 }
 
 TEST(PlanCache_ForgetsTheTablesOfTheLeastRecentlyUsedPlans) {

@@ -247,8 +247,8 @@ class RowPass {
     if (!stores_later_) return store_waiting();
     if (!has_sums_) return;
     Line *const lines = sums() + table_.batch_streams * table_.step_words;
-    for (; waiting_.stored != table_.egs; ++waiting_.stored)
-      make_lines(waiting_.stored, lines + waiting_.stored * step.count);
+    for (uint32_t eg = 0; eg < table_.egs; ++eg) make_lines(eg, lines + eg * step.count);
+    waiting_.stored = table_.egs;
     made_ = {bytes_of(lines), step, table_.egs};
   }
 
@@ -266,8 +266,8 @@ class RowPass {
   }
 
  private:
-  /// Complete rows of a step: the pass must still store the lines of all entangled groups but
-  /// `stored`.
+  /// Complete rows of a step. The pass has stored the lines of the first `stored` entangled groups
+  /// of out_egs.
   struct WaitingRows {
     const SweepItem *item;
     Step step;
@@ -278,7 +278,7 @@ class RowPass {
   /// The sums of the sections, after the rows.
   Line *sums() const { return row(0, table_.step_words / kStepWords); }
 
-  /// The first batch of the input streams of a section; see accumulate.
+  /// The first batch of the input streams of a section; see accumulate. Requires several sections.
   BlockBatch batch() const { return {table_.in_streams, table_.batch_streams}; }
 
   /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
@@ -303,19 +303,18 @@ class RowPass {
     }
   }
 
-  /// Stores the lines of the waiting rows for the next entangled group. If the entangled group
-  /// before it has the same rows, the lines are the same. Not inlined, because the library would be
-  /// larger; the same holds for accumulate_bundle.
+  /// Stores the lines of the waiting rows for the next entangled group. If the one before it in
+  /// out_egs has the same rows, the lines are the same. Not inlined: the library would be larger.
   [[gnu::noinline]] void store_next() {
     const Step step = waiting_.step;
-    const uint32_t *const egs = table_.out_egs + waiting_.stored;
-    const auto has_rows_of = [&](uint32_t eg) {
-      return __builtin_memcmp(table_.out + egs[0] * kLanes, table_.out + eg * kLanes,
-                              kLanes * sizeof(uint32_t)) == 0;
-    };
-    if (waiting_.stored == 0 || !has_rows_of(egs[-1])) make_lines(egs[0], lines_);
-    const uint32_t keep_lanes = egs[0] + 1 == table_.egs ? call_.keep_lanes : 0;
-    for (uint32_t o = egs[0]; o < call_.out_count; o += table_.egs) {
+    const uint32_t eg = table_.out_egs[waiting_.stored];
+    const uint32_t *const rows = table_.out + eg * kLanes;
+    const uint32_t *const rows_before =
+        waiting_.stored == 0 ? nullptr : table_.out + table_.out_egs[waiting_.stored - 1] * kLanes;
+    if (rows_before == nullptr || __builtin_memcmp(rows, rows_before, kLanes * sizeof *rows) != 0)
+      make_lines(eg, lines_);
+    const uint32_t keep_lanes = eg + 1 == table_.egs ? call_.keep_lanes : 0;
+    for (uint32_t o = eg; o < call_.out_count; o += table_.egs) {
       std::byte *const to = line_at(waiting_.item->out[o], step.word);
       for (uint32_t w = 0; w < step.count; ++w)
         Isa::store_line(
@@ -365,7 +364,9 @@ class RowPass {
     made_.lines = nullptr;
   }
 
-  /// Combines the words of a step from the streams of a bundle into the rows.
+  /// Combines the words of a step from the streams of a bundle into the rows. If the pass stores
+  /// later, it stores to an entangled group for each stream, and thus to all while it loads a step.
+  /// Not inlined: the library would be larger.
   [[gnu::noinline]] void accumulate_bundle(const SweepItem &item, Step step,
                                            const RowBundle &bundle) {
     const std::byte *from[kBundleStreams];
@@ -392,7 +393,7 @@ class RowPass {
   SectionPrefetch prefetch_;
   uint32_t row_set_ = 0;  // the set of rows that the pass makes
   WaitingRows waiting_ = {nullptr, {0, 0}, nullptr, table_.egs};
-  Line lines_[kRowStepWords];  // that the pass stored last, from rows
+  Line lines_[kRowStepWords];  // those that store_next made last
   // The lines of complete rows. Several sections have whole entangled groups: no lane is kept.
   Store made_ = {nullptr, {0, 0}, 1};
 };
