@@ -375,8 +375,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   for (const LaneEntries &entries : out)
     row_out_.insert(row_out_.end(), entries.begin(), entries.end());
   row_out_egs_ = by_first_equal(out);
-  // Bundles of several streams are loaded side by side. A reduce, which loads nearly all of its
-  // time, is slower with them.
+  // A reduce whose data are not in the caches takes more time with bundles of several streams.
   make_bundles(in, !has_sums && sweep.pass == Pass::reduce_rows &&
                        plan.type.kind != ElementType::Kind::floating);
   const RowTable table = {row_bundles_.data(),

@@ -124,10 +124,9 @@ enum class LaneRows : uint8_t {
   distinct,  // there are 8 rows, and no lane is the first of its row
 };
 
-/// Input streams of which each lane has the same row: lane l of all these streams has row
-/// `rows[l]`. A pass combines the lines of the streams, and then the lanes of the result with the
-/// rows. If the elements are floats, a bundle has one stream, because the order of their sums is
-/// defined.
+/// Input streams with equal rows: lane l of all these streams has row `rows[l]`. A pass combines
+/// the lines of the streams, and then the lanes of the result with the rows. If the elements are
+/// floats, a bundle has one stream, because the order of their sums is defined.
 ///
 /// An entry is the number of a row, or kNoRow. kFirstOfRow is set for the first lane of a row, in
 /// the order of the bundles.
@@ -238,7 +237,8 @@ struct Accumulator {
   /// Combines `words` lines of each stream of a bundle into rows: the words of lane l into row
   /// bundle.rows[l]. Words 8 t to 8 t + 7 of a row are line t * row_count + row. A lane whose entry
   /// has kFirstOfRow replaces the contents of its row. from: the first line of each stream.
-  /// transposes: the lines are in MRAM; else they are contiguous and in host order.
+  /// transposes: the lines are in MRAM; else they are contiguous and in host order, and the bundle
+  /// has one stream.
   void (*accumulate_rows)(std::byte *rows, uint32_t row_count, const RowBundle &bundle,
                           const std::byte *const *from, uint32_t words, bool transposes);
 };

@@ -19,8 +19,9 @@ namespace pidcomm {
 /// Passes that rotate lines run after PE-assisted reordering. In member_step and
 /// member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's lane
 /// map. If member_step_reduce has one stream, it combines each line with a copy of the line whose
-/// lanes have moved, and transposes both of these lines. reduce_rows takes fewer shuffles than these
-/// counts for streams and entangled groups whose lanes have the same rows (see RowBundle).
+/// lanes have moved, and transposes both of these lines. The counts of reduce_rows are upper
+/// limits: the pass transposes once for several streams or entangled groups with equal rows (see
+/// RowBundle).
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                         \
   X(transpose,                                                                                    \

@@ -10,7 +10,7 @@
     for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = reinterpret_cast<const Line *>(from)[w];
 }
 
-/// Loads the first `words` of 8 lines, at most 8; the others become 0.
+/// Does the same with the first `words` lines, at most 8. The others become 0.
 [[gnu::noinline]] void load_some_lines(Line *tile, const std::byte *from, uint32_t words,
                                        bool transposes) {
   if (words >= kStepWords) return load_tile(tile, from, transposes);
@@ -53,14 +53,6 @@ template <class T, int Op, bool IsUnrolled>
   if (sum_row != kNoRow) rows[sum_row] = sum;
 }
 
-/// Whether a bundle can have several streams.
-template <class T>
-constexpr bool kIsInteger = !__is_class(T);
-template <>
-constexpr bool kIsInteger<float> = false;
-template <>
-constexpr bool kIsInteger<double> = false;
-
 /// Loads at most 8 lines of each stream of a bundle, at `offset` bytes, and combines them. Not
 /// inlined, because every type and operator would compile it again.
 [[gnu::noinline]] void load_bundle(Line *tile, const std::byte *const *from, uint32_t streams,
@@ -80,7 +72,6 @@ void accumulate_rows(std::byte *first_row, uint32_t row_count, const RowBundle &
                      const std::byte *const *from, uint32_t words, bool transposes) {
   // If a line is one register, the unrolled loops keep the tile in registers.
   constexpr bool kIsUnrolled = Line::kParts == 1 && !__is_class(T);
-  constexpr decltype(Reducer::combine) kCombine = kIsInteger<T> ? combine<T, Op> : nullptr;
   const uint32_t *const row_of = bundle.rows;
   const uint32_t streams = bundle.stream_count;
   Line *rows = reinterpret_cast<Line *>(first_row);
@@ -89,9 +80,9 @@ void accumulate_rows(std::byte *first_row, uint32_t row_count, const RowBundle &
     Line combined[kStepWords], tile[kMaxTileLines];
     const bool is_part = words < kStepWords;
     if constexpr (kIsUnrolled) {
-      if (is_part) load_bundle(combined, from, streams, offset, words, transposes, kCombine);
+      if (is_part) load_bundle(combined, from, streams, offset, words, transposes, combine<T, Op>);
       load_tile(tile, is_part ? bytes_of(combined) : from[0] + offset, transposes && !is_part);
-      if constexpr (kIsInteger<T>) {
+      if constexpr (static_cast<T>(0.5) == 0) {  // an integer: a bundle can have several streams
         for (uint32_t s = 1; s < streams && !is_part; ++s) {
           const std::byte *const lines = from[s] + offset;
 #pragma GCC unroll 8
@@ -102,7 +93,7 @@ void accumulate_rows(std::byte *first_row, uint32_t row_count, const RowBundle &
       }
       transpose_tile<7, HostOrder>(tile);
     } else {
-      load_bundle(tile, from, streams, offset, words, transposes, kCombine);
+      load_bundle(tile, from, streams, offset, words, transposes, combine<T, Op>);
       call_transpose_tile(tile);
     }
     words -= is_part ? words : kStepWords;
