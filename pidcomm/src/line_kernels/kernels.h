@@ -189,13 +189,13 @@ struct VisitStores {
   uint32_t count, words;
 };
 
-/// A visit of a reduction: the streams of `members` group members of each item, for `words` words.
-/// The visit also prefetches lines of a later visit: those of later[0] that are `ahead` words
-/// further in the step, then the first lines of later[1].
+/// A part of a visit of a reduction: the streams of `members` group members of each item, for the
+/// words [word, end_word) of a step. For word w, the pass also prefetches the lines of word w +
+/// `ahead` (modulo 2^32) of a later visit.
 struct Visit {
-  const VisitLines *now, *later[2];
+  const VisitLines *now, *later;
   const VisitStores *stores;
-  uint32_t words, ahead, items, members;
+  uint32_t word, end_word, ahead, items, members;
   bool is_near;  // prefetch into the first-level cache, not only the second-level cache
   bool adds;     // false: the visit has the first members of the sums
 };

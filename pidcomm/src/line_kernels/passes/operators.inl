@@ -167,12 +167,10 @@ Line combine_lines(Line a, Line b) {
 template <class T, int Op, bool Transposes, int Members>
 void accumulate(std::byte *sums, const Visit &visit) {
   const Parameter<Members> members(visit.members);
-  for (uint32_t w = 0; w < visit.words; ++w) {
-    const bool wraps = w + visit.ahead >= visit.words;
-    const VisitLines *later = visit.later[wraps];
-    std::size_t later_word = w + visit.ahead - (wraps ? visit.words : 0);
-    if (later_word >=
-        later->words) {  // nothing is left: prefetch the line itself, without branches
+  for (uint32_t w = visit.word; w < visit.end_word; ++w) {
+    const VisitLines *later = visit.later;
+    uint32_t later_word = w + visit.ahead;
+    if (later_word >= later->words) {  // nothing is left: prefetch the line itself
       later = visit.now;
       later_word = w;
     }
@@ -180,7 +178,7 @@ void accumulate(std::byte *sums, const Visit &visit) {
     Line *sum = reinterpret_cast<Line *>(sums) + w;
     for (uint32_t i = 0; i < visit.items; ++i, sum += kItemBufferLines) {
       const auto next = [&](uint32_t m) {
-        const std::byte *const later_line = ahead[m] + later_word * kLineStride;
+        const std::byte *const later_line = ahead[m] + std::size_t{later_word} * kLineStride;
         visit.is_near ? Isa::prefetch_line(later_line) : Isa::prefetch_far(later_line);
         const Line line = Isa::load_line(from[m] + std::size_t{w} * kLineStride);
         return Transposes ? Isa::transpose(line) : line;

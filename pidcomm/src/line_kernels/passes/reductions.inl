@@ -229,16 +229,18 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBa
     move_to_later(later_lines[(index + 1) % 2], later, end);
     move_to(now, cursor, call.items, cursor.step.word, call.words);
     if (store != nullptr) list_stores(stores, call, *store, first_visit + index, visits_of_step);
-    accumulate(bytes_of(sums + (cursor.block - batch.first) * step.count),
-               {&now,
-                {&later_lines[index % 2], &later_lines[(index + 1) % 2]},
-                &stores,
-                step.count,
-                ahead_words % step.count,
-                call.item_count,
-                members,
-                call.tuning.ahead_level == 1,
-                cursor.member != 0});
+    // Words before `turn` prefetch lines of the visit later_lines[index % 2], others of the next.
+    const uint32_t ahead = ahead_words % step.count, turn = step.count - ahead;
+    Visit visit = {
+        &now,    &later_lines[index % 2],      &stores,           0, turn, ahead, call.item_count,
+        members, call.tuning.ahead_level == 1, cursor.member != 0};
+    std::byte *const block = bytes_of(sums + (cursor.block - batch.first) * step.count);
+    accumulate(block, visit);
+    visit.later = &later_lines[(index + 1) % 2];
+    visit.word = turn;
+    visit.end_word = step.count;
+    visit.ahead = 0u - turn;
+    accumulate(block, visit);
     for (uint32_t w = step.count; w < stores.words; ++w) put_word(stores, w);
   }
 }
