@@ -6,6 +6,8 @@
 #include <new>
 #include <numeric>
 
+#include "line_kernels/tuning.h"
+
 namespace pidcomm {
 
 namespace {
@@ -174,11 +176,25 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
         {first_source, sources.count, static_cast<uint32_t>(lists.targets.size()), count});
     lists.sources.insert(lists.sources.end(), sources.begin(), sources.end());
     for (uint32_t n = 0; n < count; ++n)
-      lists.targets.push_back({(first_block + n) * egs + eg, first_source, sources.count,
-                               eg + 1 == egs ? keep_lanes_ : 0, n == 0 ? count : 1});
+      lists.targets.push_back({(first_block + n) * egs + eg,
+                               first_source,
+                               sources.count,
+                               eg + 1 == egs ? keep_lanes_ : 0,
+                               n == 0 ? count : 1,
+                               {},
+                               {}});
   };
+  // An allgather stores much more than it loads: it takes less time if it makes the lines of many
+  // targets, of whole blocks, and then stores those of a bank pair together. alltoall takes more.
+  const bool joins_banks =
+      in_blocks_ == 1 && !is_buffered && (egs >= 2 * kPairEgs || split_.member_sections() > 1);
+  const uint32_t joined_targets = joins_banks ? std::max(kJoinedTargets / egs, 1u) * egs : 0;
   std::vector<LineSources> targets;
-  for (uint32_t eg = 0; eg < egs; ++eg) {
+  for (uint32_t block = 0; joins_banks && block < out_blocks_; ++block)
+    for (uint32_t first = 0; first < kPairEgs; ++first)
+      for (uint32_t eg = first; eg < egs; eg += kPairEgs)
+        add_unit(merge_sources_of(sources_of(eg, block)), eg, block, 1);
+  for (uint32_t eg = 0; !joins_banks && eg < egs; ++eg) {
     for (uint32_t block = 0; block < out_blocks_;) {
       find_targets_of_same_streams(eg, block, targets);
       const auto count = static_cast<uint32_t>(targets.size());
@@ -194,7 +210,8 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
-  const uint32_t longest_reload = join_units(lists, in_streams, is_buffered);
+  const uint32_t longest_reload = join_units(lists, in_streams, is_buffered, joined_targets);
+  if (joins_banks) find_other_banks();
   const uint32_t reused = items > 1 ? items * in_streams : longest_reload;  // streams
   // Streams whose lines stay in the caches. The buffer takes half of the space. The tiles of a unit
   // share lines, which short strips keep in the first-level cache.
@@ -212,7 +229,8 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
                             out_streams,
                             step,
                             strip,
-                            is_buffered};
+                            is_buffered,
+                            joins_banks};
   if (parts_of(sweep) > 1)
     cut_merge(table);
   else
@@ -221,7 +239,8 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
-uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit) {
+uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit,
+                                   uint32_t joined_targets) {
   constexpr uint32_t kNever = ~0u;
   std::vector<uint32_t> loaded_at(in_streams, kNever);  // loads before the last unit that loads it
   uint32_t loads_before = 0, loads = 0;                 // before the last unit, of the last unit
@@ -243,7 +262,9 @@ uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams,
         [&](const MergeSource &source) { return loaded_at[source.stream] != loads_before; });
     const bool is_tile = targets->tile_targets > 1;
     if (lists_.units.empty() ||
-        (!is_one_unit && (loads + added > kUnitStreams || is_tile != has_tiles))) {
+        (!is_one_unit &&
+         (joined_targets != 0 ? lists_.units.back().target_count == joined_targets
+                              : loads + added > kUnitStreams || is_tile != has_tiles))) {
       lists_.units.push_back({static_cast<uint32_t>(lists_.streams.size()), 0,
                               static_cast<uint32_t>(lists_.targets.size()), 0});
       loads_before += loads;
@@ -267,6 +288,17 @@ uint32_t SectionTables::join_units(const MergeLists &lists, uint32_t in_streams,
     lists_.sources.insert(lists_.sources.end(), sources, sources + unit.stream_count);
   }
   return longest_reload;
+}
+
+void SectionTables::find_other_banks() {
+  std::vector<uint32_t> target_of(lists_.targets.size());  // by stream
+  for (uint32_t t = 0; t < target_of.size(); ++t) target_of[lists_.targets[t].stream] = t;
+  for (uint32_t t = 0; t < target_of.size(); ++t) {
+    MergeTarget &target = lists_.targets[t];
+    const uint32_t egs = split_.section_egs, eg = target.stream % egs, next = eg + kPairEgs;
+    target.next = {target_of[target.stream - eg + next % egs], next / egs};
+    lists_.targets[target.next.target].previous = {t, target.next.sections};
+  }
 }
 
 void SectionTables::keep_first_loads() {
@@ -359,7 +391,7 @@ void SectionTables::make_rows(const Plan &plan, const Sweep &sweep) {
   const bool has_long_steps =
       sections >= kUnprefetchedMembers ||
       ((has_sums || sweep.pass == Pass::reduce_rows_to_host) && streams <= kLongStepStreams);
-  const uint32_t step_words = has_long_steps ? kRowStepWords : kStripWords;
+  const uint32_t step_words = has_long_steps ? tuning_of(sweep.pass).step_words : kStripWords;
   const uint32_t batches = (streams - 1) / (kSumLines / step_words) + 1;
   // allreduce stores as many lines as it loads; reduce_scatter stores few.
   const bool stores_later = sweep.pass == Pass::reduce_rows && !has_row_per_pe;

@@ -61,11 +61,14 @@ class SectionTables {
 
  private:
   void make_merge(const Plan &plan, const Sweep &sweep);
-  /// Sets lists_: joins units of one tile or one target into units with few input streams, or into
-  /// one unit. Units that share streams follow each other. The streams of a unit of `lists` are
-  /// those of its sources. Returns the largest number of streams that are loaded between two units
-  /// that load the same stream.
-  uint32_t join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit);
+  /// Sets lists_: joins units of one tile or one target into units with few input streams, into one
+  /// unit, or, if joined_targets is not 0, into units with this number of targets. Units that share
+  /// streams follow each other. The streams of a unit of `lists` are those of its sources. Returns
+  /// the largest number of streams that are loaded between two units that load the same stream.
+  uint32_t join_units(const MergeLists &lists, uint32_t in_streams, bool is_one_unit,
+                      uint32_t joined_targets);
+  /// Sets `previous` and `next` of all targets.
+  void find_other_banks();
   /// Removes from each unit the streams that an earlier unit of its part loads.
   void keep_first_loads();
   /// Cuts the units of the table of the section into parts.

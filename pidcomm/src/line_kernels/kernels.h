@@ -86,23 +86,31 @@ struct MergeSource {
   uint64_t lane_map;
   uint32_t stream;  // number of the input stream
 };
+/// The target whose stream is 4 entangled groups before or after the stream of another target, in
+/// another section if `sections` is not 0. These streams are often the two banks of a pair.
+struct OtherBank {
+  uint32_t target, sections;
+};
 struct MergeTarget {
   uint32_t stream;  // number of the output stream
   uint32_t first_source, source_count;
   uint32_t keep_lanes;        // lanes whose bytes in memory do not change
   uint32_t tile_targets = 1;  // first target of a tile: the number of its targets; else 1
+  OtherBank previous, next;   // if the table joins banks
 };
 /// Returns the mask of a tile with 2 to 8 targets. Always inline: see line.h.
 [[gnu::always_inline]] constexpr uint32_t tile_mask_of(uint32_t targets) {
   return targets <= 2 ? 1 : targets <= 4 ? 3 : 7;
 }
 /// Targets, and the input streams to prefetch for them: those that no earlier unit of the table
-/// loads (the first unit has at least one). All targets of a unit are in tiles, or none is. A unit
-/// loads from few streams, because the memory bandwidth is lower if a thread visits many streams at
-/// a time.
+/// loads (the first unit has at least one). All targets of a unit are in tiles, or none is. Unless
+/// the table joins banks, a unit loads from few streams, because the memory bandwidth is lower if a
+/// thread visits many streams at a time.
 struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
+/// See MergeTable::joins_banks.
+inline constexpr uint32_t kJoinedTargets = 64;
 struct MergeTable {
   const MergeUnit *units;
   const uint32_t *streams;  // numbers of input streams; null: 0, 1, ...
@@ -115,6 +123,8 @@ struct MergeTable {
   uint32_t strip_words;  // words of a stream that the pass visits before the next stream
   bool is_buffered;      // the pass copies all lines of a strip to a buffer before it stores lines;
                          // then there is one unit
+  bool joins_banks;      // the pass makes the lines of up to kJoinedTargets targets of a unit, then
+                         // stores those of the two banks of a pair together; there are no tiles
 };
 
 /// How the rows of the 8 lanes of a bundle differ. Bundles that are not `mixed` need no conditions.
@@ -150,7 +160,7 @@ struct RowTable {
   uint32_t bundle_count, in_streams;
   uint32_t egs;            // number of entangled groups
   uint32_t rows;           // number of rows
-  uint32_t step_words;     // kStripWords or kRowStepWords
+  uint32_t step_words;     // kStripWords, or the tuned step_words for a long step
   uint32_t batch_streams;  // see RowPass::accumulate; 0 if a set has one section
   bool stores_later;       // allreduce, with egs input streams: a pass can store a step while it
                            // loads the next step
@@ -160,10 +170,10 @@ struct RowTable {
 /// short step of the passes for rows.
 inline constexpr uint32_t kStripWords = 2 * kStepWords;
 
-/// Words of a long step of the passes for rows. A step is long if the pass loads from at least
-/// kUnprefetchedMembers sections. It is also long if the pass has at most kLongStepStreams input
-/// streams, and loads from several sections or stores to host rows. In these cases, shorter steps
-/// take more time; in others, the lines of long steps do not stay in the caches.
+/// The most words of a long step of the passes for rows. A step is long if the pass loads from at
+/// least kUnprefetchedMembers sections. It is also long if the pass has at most kLongStepStreams
+/// input streams, and loads from several sections or stores to host rows. In these cases, shorter
+/// steps take more time; in others, the lines of long steps do not stay in the caches.
 inline constexpr uint32_t kRowStepWords = 64, kLongStepStreams = 64;
 
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are

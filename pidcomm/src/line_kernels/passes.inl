@@ -46,6 +46,7 @@
 #include "line_kernels/passes/member_steps.inl"
 #include "line_kernels/passes/host_rows.inl"
 #include "line_kernels/passes/sections.inl"
+#include "line_kernels/passes/row_passes.inl"
 #include "line_kernels/passes/flush_and_copy.inl"
 // clang-format on
 

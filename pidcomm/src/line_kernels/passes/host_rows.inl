@@ -309,6 +309,54 @@ void from_host(const SweepCall &call, const std::byte *const *in, Step step, con
     tile_from_host<false>(call, in, step.word, put);
 }
 
+/// Makes the lines of a step for entangled group `e` of an item.
+[[gnu::noinline]] void make_lines(const SweepCall &call, uint32_t i, uint32_t e, Step step,
+                                  Line *lines) {
+  const SweepItem &item = call.items[i];
+  const uint32_t keep_lanes = 8 * (e + 1) == call.in_count ? call.keep_lanes : 0;
+  each_part(step, [&](Step part) {
+    from_host(call, item.in + 8 * e, part, [&](uint32_t w, Line line) {
+      lines[w] = keep_lanes == 0
+                     ? line
+                     : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
+    });
+    lines += kStepWords;
+  });
+}
+
+/// Does what pass_from_host does, for several entangled groups, or for many output streams of one.
+/// Collects the lines of as many entangled groups as the buffers have space for, so that it can
+/// store to the two banks of a pair together.
+void collected_from_host(const SweepCall &call, uint32_t egs) {
+  constexpr uint32_t kLines = kCallBufferBytes / sizeof(Line), kMostWords = 32;
+  const uint32_t lines_of_item = kLines / call.item_count, most_egs = lines_of_item / kStepWords,
+                 egs_at_a_time = egs < most_egs ? egs : most_egs,
+                 words = lines_of_item / egs_at_a_time / kStepWords * kStepWords,
+                 step_words = words < kMostWords ? words : kMostWords;
+  const auto visit = [&](Step step, uint32_t first, uint32_t count) {
+    const uint32_t streams = call.out_count / egs * count;
+    const auto lines = [&](uint32_t i, uint32_t n) {
+      return lines_of(call, 0) + (i * count + n) * step_words;
+    };
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t n = 0; n < count; ++n) make_lines(call, i, first + n, step, lines(i, n));
+    put_bank_pairs(
+        call.item_count * streams, step.count,
+        [&](uint32_t k) {
+          const uint32_t n = k % streams, o = n / count * egs + first + n % count;
+          return line_at(call.items[k / streams].out[o], step.word);
+        },
+        [&](uint32_t k) { return lines(k / streams, k % streams % count); });
+  };
+  each_step(
+      call,
+      [&](Step step) {
+        for (uint32_t first = 0; first < egs; first += egs_at_a_time)
+          visit(step, first, first + egs_at_a_time < egs ? egs_at_a_time : egs - first);
+      },
+      step_words);
+}
+
 /// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o
 /// mod `egs` of the section.
 void pass_from_host(const SweepCall &call) {
@@ -329,26 +377,16 @@ void pass_from_host(const SweepCall &call) {
     }
     return;
   }
-  const auto visit = [&](Step step) {
-    for (uint32_t e = 0; e < egs; ++e) {
-      const uint32_t keep_lanes = e + 1 == egs ? call.keep_lanes : 0;
-      for (uint32_t i = 0; i < call.item_count; ++i) {
-        const SweepItem &item = call.items[i];
-        Line *lines = lines_of(call, i);
-        each_part(step, [&](Step part) {
-          from_host(call, item.in + 8 * e, part, [&](uint32_t w, Line line) {
-            lines[w] = keep_lanes == 0
-                           ? line
-                           : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
-          });
-          lines += kStepWords;
-        });
-      }
-      for (uint32_t o = e; o < call.out_count; o += egs * call.out_pair_banks)
-        put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
-    }
-  };
+  if (egs > 1 || (call.out_pair_banks == 1 && call.out_count > kPairEgs))
+    return collected_from_host(call, egs);
   constexpr uint32_t kCollectedWords = 128;  // longer steps take more time
   static_assert(kCollectedWords <= kItemBufferLines);
-  each_step(call, visit, kCollectedWords);
+  each_step(
+      call,
+      [&](Step step) {
+        for (uint32_t i = 0; i < call.item_count; ++i)
+          make_lines(call, i, 0, step, lines_of(call, i));
+        put_everywhere(call, step);
+      },
+      kCollectedWords);
 }

@@ -200,11 +200,14 @@ void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
 }
 
 /// A short strip keeps prefetched lines in the caches: if streams are a power of two apart, equal
-/// lines of all streams compete for a few places there.
+/// lines of all streams compete for a few places there. A strip with less than 4 lines of an item
+/// takes more time.
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
-  for (Step strip = {0, call.tuning.step_words}; strip.word < call.words;
-       strip.word += strip.count) {
+  constexpr uint32_t kLeastWords = 4 >> __builtin_popcount(Mask);
+  const uint32_t words =
+      call.tuning.step_words < kLeastWords ? kLeastWords : call.tuning.step_words;
+  for (Step strip = {0, words}; strip.word < call.words; strip.word += strip.count) {
     if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
     for (uint32_t item = 0; item < call.item_count; ++item)
       transpose_strip<Mask, Tiles>(call, item, strip);
@@ -250,6 +253,42 @@ void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t p
       }
     for (uint32_t w = 0; w < step.count; ++w)
       for (uint32_t k = 0; k < count; ++k) Isa::store_line(line_at(to[k], w), from[k][w]);
+  }
+}
+
+/// Whether two streams are at the same words of the first and the second bank of a pair. Either may
+/// be null.
+bool are_bank_pair(const std::byte *first, const std::byte *second) {
+  const auto address = reinterpret_cast<uintptr_t>(first);
+  return address % kLineStride == 0 &&
+         reinterpret_cast<uintptr_t>(second) == address + sizeof(Line);
+}
+
+/// Stores `words` lines to the first bank of a pair, and as many to the second. The two lines of a
+/// word are adjacent. On an Intel Xeon, such stores take up to twice the time if others, even few,
+/// are between them.
+[[gnu::noinline]] void put_bank_pair(std::byte *first, const Line *lines, const Line *second_lines,
+                                     uint32_t words) {
+  for (uint32_t w = 0; w < words; ++w) {
+    Isa::store_line(line_at(first, w), lines[w]);
+    Isa::store_line(line_at(first, w) + sizeof(Line), second_lines[w]);
+  }
+}
+
+/// Stores `words` lines to each of `count` streams: the lines from(k) to the stream to(k). If these
+/// are the streams of consecutive entangled groups, the function visits the two banks of a pair
+/// together.
+template <class To, class From>
+[[gnu::always_inline]] inline void put_bank_pairs(uint32_t count, uint32_t words, const To &to,
+                                                  const From &from) {
+  for (uint32_t k = 0; k < count; ++k) {
+    std::byte *const first = to(k);
+    if (k >= kPairEgs && are_bank_pair(to(k - kPairEgs), first)) continue;
+    const Line *const lines = from(k);
+    if (k + kPairEgs < count && are_bank_pair(first, to(k + kPairEgs)))
+      put_bank_pair(first, lines, from(k + kPairEgs), words);
+    else
+      for (uint32_t w = 0; w < words; ++w) Isa::store_line(line_at(first, w), lines[w]);
   }
 }
 

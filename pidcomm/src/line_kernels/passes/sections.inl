@@ -1,11 +1,12 @@
-// The passes for sections of several entangled groups: merge (alltoall, allgather), reduce_rows
-// (reduce_scatter, allreduce) and reduce_rows_to_host (reduce). A part of passes.inl.
+// The pass merge (alltoall, allgather) for sections of several entangled groups, and the prefetches
+// of all passes for such sections. A part of passes.inl.
 
-/// Makes and stores the lines of a strip in one output stream. Buffered: the input lines are in the
-/// buffer at `buffered`.
+/// Makes the lines of a strip of one output stream. Buffered: the input lines are in the buffer at
+/// `buffered`.
 template <uint32_t Sources, bool Buffered>
 void merge_target(const SweepCall &call, Step strip, const MergeTarget &target,
-                  const std::byte *const *in, const Line *buffered, std::byte *out) {
+                  const std::byte *const *in, const Line *buffered, const std::byte *out,
+                  Line *lines) {
   const MergeSource *const source = call.merge->sources + target.first_source;
   decltype(Isa::lane_control(0)) controls[Sources];
   const std::byte *from[Sources];
@@ -24,9 +25,9 @@ void merge_target(const SweepCall &call, Step strip, const MergeTarget &target,
     Line line = moved(0);
     for (uint32_t s = 1; s < Sources; ++s)
       line = combine_lines<uint64_t, PIDCOMM_OR>(line, moved(s));
-    std::byte *const to = line_at(out, strip.word + w);
-    if (target.keep_lanes != 0) line = with_kept_lanes(line, to, target.keep_lanes);
-    Isa::store_line(to, line);
+    if (target.keep_lanes != 0)
+      line = with_kept_lanes(line, line_at(out, strip.word + w), target.keep_lanes);
+    lines[w] = line;
   }
 }
 
@@ -135,40 +136,111 @@ auto merge_tile_of(uint32_t targets) {
   return mask == 1 ? merge_tile<1> : mask == 3 ? merge_tile<3> : merge_tile<7>;
 }
 
+/// Makes the lines of a strip of one output stream, and stores them.
+template <bool Buffered>
+void merge_and_store(const SweepCall &call, Step strip, const MergeTarget &target,
+                     const std::byte *const *in, const Line *buffered, std::byte *out) {
+  Line lines[kStripWords];
+  kMergeTarget<Buffered>[target.source_count - 1](call, strip, target, in, buffered, out, lines);
+  for (uint32_t w = 0; w < strip.count; ++w)
+    Isa::store_line(line_at(out, strip.word + w), lines[w]);
+}
+
+/// Makes the lines of a strip of some targets, and stores them in all sections of the output. The
+/// two lines of a bank pair are stored directly after each other.
+class MergedBanks {
+ public:
+  /// first: number of the first target.
+  MergedBanks(const SweepCall &call, const SweepItem &item, Step strip, uint32_t first,
+              uint32_t count)
+      : table_(*call.merge),
+        item_(item),
+        sections_(call.out_count / table_.out_streams),
+        strip_(strip),
+        first_(first),
+        count_(count) {
+    for (uint32_t n = 0; n < count; ++n) {
+      const MergeTarget &target = table_.targets[first + n];
+      kMergeTarget<false>[target.source_count - 1](call, strip, target, item.in, nullptr,
+                                                   item.out[target.stream], lines_[n]);
+    }
+  }
+
+  /// Calls after_stream() after the stores to each stream.
+  template <class AfterStream>
+  void store(const AfterStream &after_stream) const {
+    for (uint32_t section = 0; section < sections_; ++section)
+      for (uint32_t n = 0; n < count_; ++n) {
+        const MergeTarget &target = table_.targets[first_ + n];
+        const OtherBank &previous = target.previous, &next = target.next;
+        std::byte *const to = stream_of(first_ + n, section);
+        std::byte *const other = stream_of(next.target, section + next.sections);
+        if (are_bank_pair(to, other)) {
+          put_bank_pair(line_at(to, strip_.word), lines_[n], lines_[next.target - first_],
+                        strip_.count);
+        } else if (!are_bank_pair(stream_of(previous.target, section - previous.sections), to)) {
+          for (uint32_t w = 0; w < strip_.count; ++w)
+            Isa::store_line(line_at(to, strip_.word + w), lines_[n][w]);
+        }
+        after_stream();
+      }
+  }
+
+ private:
+  /// Returns the output stream of a target in a section, or null if the lines are not here.
+  std::byte *stream_of(uint32_t target, uint32_t section) const {
+    if (target - first_ >= count_ || section >= sections_) return nullptr;
+    return item_.out[section * table_.out_streams + table_.targets[target].stream];
+  }
+
+  const MergeTable &table_;
+  const SweepItem &item_;
+  const uint32_t sections_;
+  const Step strip_;
+  const uint32_t first_, count_;
+  Line lines_[kJoinedTargets][kStripWords];  // by target
+};
+
+/// Makes and stores the lines of a strip for all targets of a unit.
+void merge_unit(const SweepCall &call, const SweepItem &item, Step strip, const MergeUnit &unit,
+                SectionPrefetch &prefetch) {
+  const MergeTable &table = *call.merge;
+  const uint32_t end = unit.first_target + unit.target_count,
+                 streams = unit.target_count * (call.out_count / table.out_streams);
+  const auto prefetch_some = [&] { prefetch.advance(unit.stream_count, streams); };
+  for (uint32_t t = unit.first_target; t != end;) {
+    const MergeTarget &target = table.targets[t];
+    if (table.joins_banks) {
+      const uint32_t count = end - t < kJoinedTargets ? end - t : kJoinedTargets;
+      MergedBanks(call, item, strip, t, count).store(prefetch_some);
+      t += count;
+      continue;
+    }
+    if (target.tile_targets > 1) {
+      merge_tile_of(target.tile_targets)(call, strip, unit, &target, item.in, item.out, prefetch);
+    } else {
+      merge_and_store<false>(call, strip, target, item.in, nullptr, item.out[target.stream]);
+      prefetch_some();
+    }
+    t += target.tile_targets;
+  }
+}
+
 /// The output of an item has the streams of one section (alltoall) or of all sections of the set
 /// (allgather).
 void merge_lines(const SweepCall &call) {
   const MergeTable &table = *call.merge;
-  const uint32_t copies = call.out_count / table.out_streams;
   SectionPrefetch prefetch(call, table.units, table.unit_count, table.streams, table.step_words,
                            table.strip_words);
   for (uint32_t step = 0; step < call.words; step += table.step_words) {
     const uint32_t end =
         call.words - step < table.step_words ? call.words : step + table.step_words;
-    for (uint32_t i = 0; i < call.item_count; ++i) {
-      const SweepItem &item = call.items[i];
-      for (uint32_t p = 0; p < table.unit_count; ++p) {
-        const MergeUnit &unit = table.units[p];
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t p = 0; p < table.unit_count; ++p)
         for (Step strip = {step, table.strip_words}; strip.word < end; strip.word += strip.count) {
           if (strip.count > end - strip.word) strip.count = end - strip.word;
-          for (uint32_t c = 0; c < copies; ++c) {
-            std::byte *const *const out = item.out + c * table.out_streams;
-            const MergeTarget *target = table.targets + unit.first_target;
-            const MergeTarget *const last = target + unit.target_count;
-            for (; target != last; target += target->tile_targets) {
-              if (target->tile_targets > 1) {
-                merge_tile_of(target->tile_targets)(call, strip, unit, target, item.in, out,
-                                                    prefetch);
-                continue;
-              }
-              kMergeTarget<false>[target->source_count - 1](call, strip, *target, item.in, nullptr,
-                                                            out[target->stream]);
-              prefetch.advance(unit.stream_count, unit.target_count * copies);
-            }
-          }
+          merge_unit(call, call.items[i], strip, table.units[p], prefetch);
         }
-      }
-    }
   }
 }
 
@@ -197,8 +269,7 @@ void merge_in_place(const SweepCall &call) {
         std::byte *const *const out = item.out + n * table.out_streams;
         for (uint32_t t = 0; t < unit.target_count; ++t) {
           const MergeTarget &target = table.targets[t];
-          kMergeTarget<true>[target.source_count - 1](call, strip, target, nullptr, lines,
-                                                      out[target.stream]);
+          merge_and_store<true>(call, strip, target, nullptr, lines, out[target.stream]);
         }
       }
     }
@@ -207,215 +278,4 @@ void merge_in_place(const SweepCall &call) {
 
 void pass_merge(const SweepCall &call) {
   call.merge->is_buffered ? merge_in_place(call) : merge_lines(call);
-}
-
-/// The passes with rows. They visit item after item in every step.
-class RowPass {
- public:
-  /// stores: the pass calls `store`.
-  RowPass(const SweepCall &call, bool stores)
-      : call_(call),
-        table_(*call.rows),
-        has_sums_(call.in_count != table_.in_streams),
-        stores_later_(table_.stores_later &&
-                      !(has_sums_ && is_unprefetched(call, {0, table_.step_words}, batch()))),
-        stored_streams_(stores && !stores_later_ ? call.out_count : 0),
-        streams_{0, table_.in_streams, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, table_.streams, table_.step_words,
-                  table_.step_words, streams_to_lead()) {}
-
-  /// Calls visit(item, step) for every step and item, when the rows are complete.
-  template <class VisitRows>
-  void each(const VisitRows &visit) {
-    each_step(
-        call_,
-        [&](Step step) {
-          for (uint32_t i = 0; i < call_.item_count; ++i) {
-            if (stores_later_ && !has_sums_) row_set_ ^= 1;
-            accumulate(call_.items[i], step);
-            finish_lines(call_, row(0), lines_of_step(step) * table_.rows);
-            visit(call_.items[i], step);
-          }
-        },
-        table_.step_words);
-  }
-
-  /// Stores the lines of the rows of a step to the output streams of an item: now, or while the
-  /// pass loads the next lines.
-  void store(const SweepItem &item, Step step) {
-    waiting_ = {&item, step, row(0), 0};
-    if (!stores_later_) return store_waiting();
-    if (!has_sums_) return;
-    Line *const lines = sums() + table_.batch_streams * table_.step_words;
-    for (uint32_t eg = 0; eg < table_.egs; ++eg) make_lines(eg, lines + eg * step.count);
-    waiting_.stored = table_.egs;
-    made_ = {bytes_of(lines), step, table_.egs};
-  }
-
-  /// Stores all lines that are not yet stored.
-  void store_waiting() {
-    while (waiting_.stored != table_.egs) store_next();
-    if (made_.lines != nullptr) put_waiting(call_, made_);
-    made_.lines = nullptr;
-  }
-
-  /// Returns words 8 t to 8 t + 7 of a row. Line t of row 0 follows line t - 1 of the last row.
-  Line *row(uint32_t index, uint32_t t = 0) const {
-    const uint32_t set = row_set_ * table_.step_words / kStepWords;
-    return reinterpret_cast<Line *>(call_.section_buffer) + (set + t) * table_.rows + index;
-  }
-
- private:
-  /// Complete rows of a step. The pass has stored the lines of the first `stored` entangled groups
-  /// of out_egs.
-  struct WaitingRows {
-    const SweepItem *item;
-    Step step;
-    const Line *rows;
-    uint32_t stored;
-  };
-
-  /// The sums of the sections, after the rows.
-  Line *sums() const { return row(0, table_.step_words / kStepWords); }
-
-  /// The first batch of the input streams of a section; see accumulate. Requires several sections.
-  BlockBatch batch() const { return {table_.in_streams, table_.batch_streams}; }
-
-  /// A pass prefetches also while it stores. So while it loads all input streams of a step, it
-  /// prefetches fewer streams. Returns how many fewer.
-  uint64_t streams_to_lead() const {
-    return uint64_t{table_.in_streams} * stored_streams_ / (table_.in_streams + stored_streams_);
-  }
-
-  void advance() {
-    if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
-  }
-
-  /// Makes the lines of the waiting rows for an entangled group.
-  void make_lines(uint32_t eg, Line *lines) const {
-    const uint32_t *const rows = table_.out + eg * kLanes;
-    bool is_one_row = true;
-    for (uint32_t lane = 1; lane < kLanes; ++lane)
-      is_one_row &= rows[lane] == rows[0] || rows[lane] == kNoRow;
-    for (uint32_t t = 0; t < lines_of_step(waiting_.step); ++t, lines += kStepWords) {
-      const Line *const words = waiting_.rows + t * table_.rows;
-      is_one_row ? replicate_row(words[rows[0]], lines) : transpose_rows(words, rows, lines);
-    }
-  }
-
-  /// Stores the lines of the waiting rows for the next entangled group. If the one before it in
-  /// out_egs has the same rows, the lines are the same. Not inlined: the library would be larger.
-  [[gnu::noinline]] void store_next() {
-    const Step step = waiting_.step;
-    const uint32_t eg = table_.out_egs[waiting_.stored];
-    const uint32_t *const rows = table_.out + eg * kLanes;
-    const uint32_t *const rows_before =
-        waiting_.stored == 0 ? nullptr : table_.out + table_.out_egs[waiting_.stored - 1] * kLanes;
-    if (rows_before == nullptr || __builtin_memcmp(rows, rows_before, kLanes * sizeof *rows) != 0)
-      make_lines(eg, lines_);
-    const uint32_t keep_lanes = eg + 1 == table_.egs ? call_.keep_lanes : 0;
-    for (uint32_t o = eg; o < call_.out_count; o += table_.egs) {
-      std::byte *const to = line_at(waiting_.item->out[o], step.word);
-      for (uint32_t w = 0; w < step.count; ++w)
-        Isa::store_line(
-            line_at(to, w),
-            keep_lanes == 0 ? lines_[w] : with_kept_lanes(lines_[w], line_at(to, w), keep_lanes));
-      if (stored_streams_ != 0) advance();
-    }
-    ++waiting_.stored;
-  }
-
-  /// Makes 8 lines, one for each word, from the rows of 8 lanes. words: 8 words of each row.
-  void transpose_rows(const Line *words, const uint32_t *rows, Line *lines) const {
-    Line tile[kMaxTileLines];
-    for (uint32_t lane = 0; lane < kLanes; ++lane)
-      tile[lane] = rows[lane] == kNoRow ? kZeroLine : words[rows[lane]];
-    transpose_tile<7, HostOrder>(tile);
-    for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = Isa::transpose(tile[w]);
-  }
-
-  /// Does the same if all lanes have the same row. words: the line of this row.
-  static void replicate_row(Line words, Line *lines) {
-    const Line lanes = Isa::transpose(words);  // lane w has word w
-    for (uint32_t w = 0; w < kStepWords; ++w)
-      lines[w] = Isa::shuffle_lanes(lanes, Isa::lane_control(w * 0x0101010101010101u));
-  }
-
-  /// Returns the number of lines of a row in a step.
-  static uint32_t lines_of_step(Step step) { return (step.count + kStepWords - 1) / kStepWords; }
-
-  /// Combines the words of a step from all input streams of an item into the rows. If the set has
-  /// several sections, visits the streams of a section in batches: for each batch, combines the
-  /// sections into sums, then adds the sums to the rows.
-  void accumulate(const SweepItem &item, Step step) {
-    const RowBundle *bundle = table_.bundles;
-    if (!has_sums_) {
-      for (; bundle != table_.bundles + table_.bundle_count; ++bundle)
-        accumulate_bundle(item, step, *bundle);
-      return;
-    }
-    for (BlockBatch now = batch(); now.first < now.blocks; now.first += now.size) {
-      accumulate_step(call_, step, sums(), now, waiting(made_));
-      for (uint32_t n = 0; n < now.count(); ++n) {
-        const std::byte *const from = bytes_of(sums() + n * step.count);
-        add_to_rows(*bundle++, &from, step);
-      }
-    }
-    made_.lines = nullptr;
-  }
-
-  /// Combines the words of a step from the streams of a bundle into the rows. If the pass stores
-  /// later, it stores to an entangled group for each stream, and thus to all while it loads a step.
-  /// Not inlined: the library would be larger.
-  [[gnu::noinline]] void accumulate_bundle(const SweepItem &item, Step step,
-                                           const RowBundle &bundle) {
-    const std::byte *from[kBundleStreams];
-    for (uint32_t s = 0; s < bundle.stream_count; ++s) {
-      from[s] = line_at(item.in[table_.streams[bundle.first_stream + s]], step.word);
-      advance();
-    }
-    add_to_rows(bundle, from, step);
-    for (uint32_t s = 0; s < bundle.stream_count && waiting_.stored != table_.egs; ++s)
-      store_next();
-  }
-
-  void add_to_rows(const RowBundle &bundle, const std::byte *const *from, Step step) {
-    call_.accumulator->accumulate_rows(bytes_of(row(0)), table_.rows, bundle, from, step.count,
-                                       !has_sums_);
-  }
-
-  const SweepCall &call_;
-  const RowTable &table_;
-  const bool has_sums_;
-  const bool stores_later_;        // not without prefetches: no store can be between such loads
-  const uint32_t stored_streams_;  // those to which the pass stores when rows are complete
-  const MergeUnit streams_;
-  SectionPrefetch prefetch_;
-  uint32_t row_set_ = 0;  // the set of rows that the pass makes
-  WaitingRows waiting_ = {nullptr, {0, 0}, nullptr, table_.egs};
-  Line lines_[kRowStepWords];  // those that store_next made last
-  // The lines of complete rows. Several sections have whole entangled groups: no lane is kept.
-  Store made_ = {nullptr, {0, 0}, 1};
-};
-
-void pass_reduce_rows(const SweepCall &call) {
-  RowPass pass(call, true);
-  pass.each([&](const SweepItem &item, Step step) { pass.store(item, step); });
-  pass.store_waiting();
-}
-
-void pass_reduce_rows_to_host(const SweepCall &call) {
-  RowPass pass(call, false);
-  pass.each([&](const SweepItem &item, Step step) {
-    for (uint32_t row = 0; row < call.rows->rows; ++row) {
-      for (uint32_t w = 0; w < step.count; w += kStepWords) {
-        std::byte *const to = host_word(item.out[row], step.word + w);
-        const Line words = *pass.row(row, w / kStepWords);
-        if (step.count - w >= kStepWords)
-          store_row_words(call, to, words);
-        else
-          __builtin_memcpy(to, &words, 8 * (step.count - w));
-      }
-    }
-  });
 }
