@@ -62,6 +62,19 @@ void report_chunks(const std::string &what, int sides, const Work &work) {
          [&](std::size_t chunk) { work(g_in + chunk * kChunk, g_out + chunk * kChunk); });
 }
 
+void report_banks() {
+  for (const std::size_t lines : {1, 8, 16, 64})
+    report_chunks("stores, " + std::to_string(lines) + " line(s) of each bank of a pair in turn", 1,
+                  [lines](const char *, char *out) {
+                    for (std::size_t pair = 0; pair < kChunk; pair += 2 * kLine * lines)
+                      for (std::size_t bank = 0; bank < 2; ++bank)
+                        for (std::size_t n = 0; n < lines; ++n)
+                          _mm512_stream_si512(
+                              reinterpret_cast<__m512i *>(out + pair + kLine * (2 * n + bank)),
+                              _mm512_setzero_si512());
+                  });
+}
+
 enum class Fetch { none, first_level, second_level, non_temporal };
 constexpr const char *kFetchNames[] = {"no prefetch", "prefetch into L1", "prefetch into L2",
                                        "prefetch non-temporal"};
@@ -236,6 +249,7 @@ int main(int argc, char **argv) {
     for (std::size_t i = 0; i < kChunk; i += kLine)
       _mm512_stream_si512(reinterpret_cast<__m512i *>(out + i), _mm512_setzero_si512());
   });
+  report_banks();
   report_streams();
   report_flushes();
   report_rows();

@@ -20,9 +20,11 @@ extern "C" {
 /* X(key, least, most, meaning): the values of a pass. A pass visits items (for example groups), and
  * in each item streams of lines. Reductions that load from several ranks use the values of
  * "<pass>_over_ranks"; if each rank has one member, they ignore step_words. reduce_blocks and
- * reduce_lanes also ignore it if an item has one member. reduce_rows and reduce_rows_to_host use it
- * for long steps only, and merge ignores it. step_words is a power of two; each pass has its own
- * range, given by pidcomm_tuned_pass. */
+ * reduce_lanes also ignore it if an item has one member. merge ignores it, and transpose visits at
+ * least 4 lines of an item. reduce_rows and reduce_rows_to_host use it if they load from 4 sections
+ * or more, or if they have at most 64 input streams and load from several sections or store to host
+ * rows; else they visit 16 words. step_words is a power of two; each pass has its own range, given
+ * by pidcomm_tuned_pass. */
 #define PIDCOMM_TUNING(X)                                                                   \
   X(step_words, 1, 512, "words of a stream to visit before the next stream")                \
   X(ahead, 1, 1024,                                                                         \
@@ -57,10 +59,10 @@ PIDCOMM_API const char *pidcomm_tuning_cpu(void);
 PIDCOMM_API int pidcomm_tuned_pass(size_t index, const char **pass, pidcomm_tuning *tuning,
                                    uint32_t *least_step_words, uint32_t *most_step_words);
 
-/* Sets the values of a pass for later calls of the process. Plans made before keep their `items`,
- * and those of reduce_rows and reduce_rows_to_host their `step_words`.
- * Any thread may call pidcomm_tune at any time. Errors: ERR_ARGUMENT (a null pointer, a wrong size,
- * an unknown pass, a value outside its range). */
+/* Sets the values of a pass for later calls of the process. Plans made before keep their `items`.
+ * Those with reduce_rows or reduce_rows_to_host also keep their `step_words`. Any thread may call
+ * pidcomm_tune at any time. Errors: ERR_ARGUMENT (a null pointer, a wrong size, an unknown pass, a
+ * value outside its range). */
 PIDCOMM_API int pidcomm_tune(const char *pass, const pidcomm_tuning *tuning);
 
 #ifdef __cplusplus

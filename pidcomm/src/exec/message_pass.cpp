@@ -175,12 +175,8 @@ class MessageWorker {
     for (const Place &place : places_) {
       const MessageTarget &target = *place.target;
       targets_.push_back({static_cast<uint32_t>(targets_.size()),
-                          static_cast<uint32_t>(sources_.size()),
-                          target.stream_count,
-                          target.keep_lanes,
-                          1,
-                          {},
-                          {}});
+                          static_cast<uint32_t>(sources_.size()), target.stream_count,
+                          target.keep_lanes});
       for (uint32_t s = 0; s < target.stream_count; ++s) {
         const MessageStream &stream = messages_.streams()[target.first_stream + s];
         // Neighbouring targets of a shift load the same lines.
@@ -237,8 +233,8 @@ class MessageWorker {
     const uint32_t strip_words =
         is_in_place_ ? std::clamp(kInPlaceLines / streams, 1u, kStepWords) : kStepWords;
     const MergeUnit unit = {0, streams, 0, targets};
-    const MergeTable table = {&unit,   nullptr,   targets_.data(), sources_.data(), 1,    streams,
-                              targets, kRunWords, strip_words,     is_in_place_,    false};
+    const MergeTable table = {&unit,   nullptr, targets_.data(), sources_.data(), 1,
+                              streams, targets, kRunWords,       strip_words,     is_in_place_};
     SweepCall call{};
     call.tuning = tuning_of(Pass::merge);
     call.items = items_.data();

@@ -86,17 +86,18 @@ struct MergeSource {
   uint64_t lane_map;
   uint32_t stream;  // number of the input stream
 };
-/// The target whose stream is 4 entangled groups before or after the stream of another target, in
-/// another section if `sections` is not 0. These streams are often the two banks of a pair.
+/// The target whose stream is 4 entangled groups before or after the stream of another target,
+/// `sections_away` sections before or after it. With sections of 1, 2 or 4 entangled groups, this
+/// is the target itself. The two streams are often the two banks of a pair.
 struct OtherBank {
-  uint32_t target, sections;
+  uint32_t target, sections_away;
 };
 struct MergeTarget {
   uint32_t stream;  // number of the output stream
   uint32_t first_source, source_count;
-  uint32_t keep_lanes;        // lanes whose bytes in memory do not change
-  uint32_t tile_targets = 1;  // first target of a tile: the number of its targets; else 1
-  OtherBank previous, next;   // if the table joins banks
+  uint32_t keep_lanes;                 // lanes whose bytes in memory do not change
+  uint32_t tile_targets = 1;           // first target of a tile: the number of its targets; else 1
+  OtherBank previous = {}, next = {};  // if the table joins banks
 };
 /// Returns the mask of a tile with 2 to 8 targets. Always inline: see line.h.
 [[gnu::always_inline]] constexpr uint32_t tile_mask_of(uint32_t targets) {
@@ -109,7 +110,7 @@ struct MergeTarget {
 struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
-/// See MergeTable::joins_banks.
+/// See MergeTable::joins_banks. The lines of a strip of these targets take 64 KiB.
 inline constexpr uint32_t kJoinedTargets = 64;
 struct MergeTable {
   const MergeUnit *units;
@@ -123,8 +124,9 @@ struct MergeTable {
   uint32_t strip_words;  // words of a stream that the pass visits before the next stream
   bool is_buffered;      // the pass copies all lines of a strip to a buffer before it stores lines;
                          // then there is one unit
-  bool joins_banks;      // the pass makes the lines of up to kJoinedTargets targets of a unit, then
-                         // stores those of the two banks of a pair together; there are no tiles
+  // The pass makes the lines of up to kJoinedTargets targets of a unit, then stores those of the
+  // two banks of a pair together. There are no tiles.
+  bool joins_banks = false;
 };
 
 /// How the rows of the 8 lanes of a bundle differ. Bundles that are not `mixed` need no conditions.
@@ -199,13 +201,13 @@ struct VisitStores {
   uint32_t count, words;
 };
 
-/// A part of a visit of a reduction: the streams of `members` group members of each item, for the
-/// words [word, end_word) of a step. For word w, the pass also prefetches the lines of word w +
-/// `ahead` (modulo 2^32) of a later visit.
+/// The words [word, end_word) of a visit of a reduction, which has the streams of `members` group
+/// members of each item for the words of a step. For word w, the pass also prefetches the lines of
+/// word w + ahead - past of a later visit.
 struct Visit {
   const VisitLines *now, *later;
   const VisitStores *stores;
-  uint32_t word, end_word, ahead, items, members;
+  uint32_t word, end_word, ahead, past, items, members;
   bool is_near;  // prefetch into the first-level cache, not only the second-level cache
   bool adds;     // false: the visit has the first members of the sums
 };

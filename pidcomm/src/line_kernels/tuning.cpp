@@ -72,6 +72,8 @@ constexpr struct {
 constexpr bool has_buffer_for(Pass pass, bool over_ranks, uint32_t step_words) {
   if (pass == Pass::replicate) return step_words * kLanes * kLineBytes <= kItemBufferBytes;
   if (pass == Pass::reduce_lanes) return step_words <= kAllreduceStepLines;
+  if (pass == Pass::reduce_rows || pass == Pass::reduce_rows_to_host)
+    return step_words <= kRowStepWords;
   const bool reduces = pass == Pass::reduce_blocks || pass == Pass::reduce_to_host;
   return !reduces || step_words <= (over_ranks ? kRankStepLines : kReduceStepWords);
 }

@@ -321,6 +321,40 @@ TEST(MergeTables_UseALineAgainSoon) {
   CHECK_EQ(std::count(prefetches_of.begin(), prefetches_of.end(), 1u), table.in_streams);
 }
 
+// The other bank of a pair is 4 entangled groups further. {3, 5, 64} has sections of 15 and 3 of
+// them, {33, 31} one section.
+TEST(MergeTablesOfAllgather_HaveTheOtherBanksOfTheirTargets) {
+  const struct {
+    std::vector<uint32_t> shape;
+    const char *mask;
+  } cases[] = {{{3, 5, 64}, "101"}, {{3, 5, 64}, "001"}, {{12, 80}, "01"}, {{33, 31}, "10"}};
+  for (const auto &[shape, mask] : cases) {
+    const Plan plan = plan_of(shape, PIDCOMM_ALLGATHER, mask, 8 * 960 * 33, 1 << 20);
+    const Sweep &sweep = std::get<TileForm>(plan.form).sweep;
+    const SectionTables tables(plan, sweep);
+    CHECK_EQ(tables.parts().size(), std::size_t{1});
+    const MergeTable &table = tables.parts()[0].merge;
+    CHECK(table.joins_banks);
+    const uint32_t egs = sweep.split.section_egs;
+    uint32_t targets = 0;
+    for (const MergeUnit *unit = table.units; unit != table.units + table.unit_count; ++unit) {
+      CHECK_EQ(unit->first_target, targets);
+      CHECK_EQ(unit->target_count % egs, 0u);  // the banks of whole blocks
+      targets += unit->target_count;
+      for (uint32_t t = unit->first_target; t < targets; ++t) {
+        const MergeTarget &target = table.targets[t];
+        const auto [next, sections] = target.next;
+        CHECK(next >= unit->first_target && next < targets);
+        CHECK_EQ(table.targets[next].stream + sections * egs, target.stream + kPairEgs);
+        CHECK_EQ(table.targets[next].stream / egs, target.stream / egs);
+        CHECK_EQ(table.targets[next].previous.target, t);
+        CHECK_EQ(table.targets[next].previous.sections_away, sections);
+      }
+    }
+    CHECK_EQ(targets, table.out_streams);
+  }
+}
+
 // Group g of {33, 31}, mask 01, has PEs g, g + 33, ...: entangled groups e and e + 33 have the same
 // groups in their lanes.
 TEST(RowTables_JoinStreamsWithEqualRowsUnlessTheyHaveFloats) {

@@ -324,11 +324,11 @@ void from_host(const SweepCall &call, const std::byte *const *in, Step step, con
   });
 }
 
-/// Does what pass_from_host does, for several entangled groups, or for many output streams of one.
-/// Collects the lines of as many entangled groups as the buffers have space for, so that it can
-/// store to the two banks of a pair together.
+/// Does what pass_from_host does, for several entangled groups. Collects the lines of as many of
+/// them as the buffers have space for, so that it can store to the two banks of a pair together.
 void collected_from_host(const SweepCall &call, uint32_t egs) {
-  constexpr uint32_t kLines = kCallBufferBytes / sizeof(Line), kMostWords = 32;
+  constexpr uint32_t kLines = kCallBufferBytes / sizeof(Line);
+  constexpr uint32_t kMostWords = 32;  // for most shapes, the lines then stay in the nearest cache
   const uint32_t lines_of_item = kLines / call.item_count, most_egs = lines_of_item / kStepWords,
                  egs_at_a_time = egs < most_egs ? egs : most_egs,
                  words = lines_of_item / egs_at_a_time / kStepWords * kStepWords,
@@ -377,8 +377,7 @@ void pass_from_host(const SweepCall &call) {
     }
     return;
   }
-  if (egs > 1 || (call.out_pair_banks == 1 && call.out_count > kPairEgs))
-    return collected_from_host(call, egs);
+  if (egs > 1) return collected_from_host(call, egs);
   constexpr uint32_t kCollectedWords = 128;  // longer steps take more time
   static_assert(kCollectedWords <= kItemBufferLines);
   each_step(

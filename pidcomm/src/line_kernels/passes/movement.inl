@@ -200,7 +200,7 @@ void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
 }
 
 /// A short strip keeps prefetched lines in the caches: if streams are a power of two apart, equal
-/// lines of all streams compete for a few places there. A strip with less than 4 lines of an item
+/// lines of all streams compete for a few places there. A strip with fewer than 4 lines of an item
 /// takes more time.
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
@@ -264,9 +264,14 @@ bool are_bank_pair(const std::byte *first, const std::byte *second) {
          reinterpret_cast<uintptr_t>(second) == address + sizeof(Line);
 }
 
+/// Stores `words` lines to a bank.
+void put_bank(std::byte *to, const Line *lines, uint32_t words) {
+  for (uint32_t w = 0; w < words; ++w) Isa::store_line(line_at(to, w), lines[w]);
+}
+
 /// Stores `words` lines to the first bank of a pair, and as many to the second. The two lines of a
-/// word are adjacent. On an Intel Xeon, such stores take up to twice the time if others, even few,
-/// are between them.
+/// word are adjacent. Some CPUs take up to twice the time if many other stores are between them;
+/// see bench/memory.cpp.
 [[gnu::noinline]] void put_bank_pair(std::byte *first, const Line *lines, const Line *second_lines,
                                      uint32_t words) {
   for (uint32_t w = 0; w < words; ++w) {
@@ -288,7 +293,7 @@ template <class To, class From>
     if (k + kPairEgs < count && are_bank_pair(first, to(k + kPairEgs)))
       put_bank_pair(first, lines, from(k + kPairEgs), words);
     else
-      for (uint32_t w = 0; w < words; ++w) Isa::store_line(line_at(first, w), lines[w]);
+      put_bank(first, lines, words);
   }
 }
 
@@ -296,7 +301,17 @@ constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 
 /// Stores the first lines in the buffer of every item to all output streams of the item.
 void put_everywhere(const SweepCall &call, Step step) {
-  put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count);
+  const bool pairs_are_adjacent =
+      call.out_pair_banks == 2 ||
+      (call.item_count > 1 && are_bank_pair(call.items[0].out[0], call.items[1].out[0]));
+  if (pairs_are_adjacent || call.out_count <= kPairEgs)
+    return put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count);
+  put_bank_pairs(
+      call.item_count * call.out_count, step.count,
+      [&](uint32_t k) {
+        return line_at(call.items[k / call.out_count].out[k % call.out_count], step.word);
+      },
+      [&](uint32_t k) { return lines_of(call, k / call.out_count); });
 }
 
 /// If blocks have fewer words, a pass stores all blocks of one destination before it continues with

@@ -169,7 +169,7 @@ void accumulate(std::byte *sums, const Visit &visit) {
   const Parameter<Members> members(visit.members);
   for (uint32_t w = visit.word; w < visit.end_word; ++w) {
     const VisitLines *later = visit.later;
-    uint32_t later_word = w + visit.ahead;
+    uint32_t later_word = w + visit.ahead - visit.past;
     if (later_word >= later->words) {  // nothing is left: prefetch the line itself
       later = visit.now;
       later_word = w;

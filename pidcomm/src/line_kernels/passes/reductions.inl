@@ -229,17 +229,24 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, const BlockBa
     move_to_later(later_lines[(index + 1) % 2], later, end);
     move_to(now, cursor, call.items, cursor.step.word, call.words);
     if (store != nullptr) list_stores(stores, call, *store, first_visit + index, visits_of_step);
-    // Words before `turn` prefetch lines of the visit later_lines[index % 2], others of the next.
-    const uint32_t ahead = ahead_words % step.count, turn = step.count - ahead;
-    Visit visit = {
-        &now,    &later_lines[index % 2],      &stores,           0, turn, ahead, call.item_count,
-        members, call.tuning.ahead_level == 1, cursor.member != 0};
+    // The last `ahead` words of the step prefetch lines of the visit after later_lines[index % 2].
+    const uint32_t ahead = ahead_words % step.count;
+    Visit visit = {.now = &now,
+                   .later = &later_lines[index % 2],
+                   .stores = &stores,
+                   .word = 0,
+                   .end_word = step.count - ahead,
+                   .ahead = ahead,
+                   .past = 0,
+                   .items = call.item_count,
+                   .members = members,
+                   .is_near = call.tuning.ahead_level == 1,
+                   .adds = cursor.member != 0};
     std::byte *const block = bytes_of(sums + (cursor.block - batch.first) * step.count);
     accumulate(block, visit);
     visit.later = &later_lines[(index + 1) % 2];
-    visit.word = turn;
-    visit.end_word = step.count;
-    visit.ahead = 0u - turn;
+    visit.word = visit.end_word;
+    visit.end_word = visit.past = step.count;
     accumulate(block, visit);
     for (uint32_t w = step.count; w < stores.words; ++w) put_word(stores, w);
   }

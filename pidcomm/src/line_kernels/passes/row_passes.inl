@@ -42,13 +42,13 @@ class RowPass {
     if (!has_sums_) return;
     Line *const lines = sums() + table_.batch_streams * table_.step_words;
     for (uint32_t eg = 0; eg < table_.egs; ++eg) make_lines(eg, lines + eg * step.count);
-    waiting_.stored = table_.egs;
+    waiting_.visited = table_.egs;
     made_ = {bytes_of(lines), step, table_.egs};
   }
 
   /// Stores all lines that are not yet stored.
   void store_waiting() {
-    while (waiting_.stored != table_.egs) store_next();
+    while (waiting_.visited != table_.egs) store_next();
     if (made_.lines != nullptr) put_waiting(call_, made_);
     made_.lines = nullptr;
   }
@@ -60,13 +60,13 @@ class RowPass {
   }
 
  private:
-  /// Complete rows of a step. The pass has stored the lines of the first `stored` entangled groups
-  /// of out_egs.
+  /// Complete rows of a step. store_next has visited the first `visited` entangled groups of
+  /// out_egs.
   struct WaitingRows {
     const SweepItem *item;
     Step step;
     const Line *rows;
-    uint32_t stored;
+    uint32_t visited;
   };
 
   /// The sums of the sections, after the rows.
@@ -105,12 +105,12 @@ class RowPass {
            (call_.keep_lanes == 0 || other + 1 != call_.out_count);
   }
 
-  /// Stores the lines of the waiting rows for the next entangled group, and those for the other
-  /// bank of its pair. Returns the number of streams to which it stored. Not inlined: the library
-  /// would be larger.
+  /// Stores the lines of the waiting rows for the next entangled group, and those for the second
+  /// bank of its pair. If the group itself is at a second bank, it is stored with the first bank.
+  /// Returns the number of streams to which it stored. Not inlined: the library would be larger.
   [[gnu::noinline]] uint32_t store_next() {
     uint32_t streams = 0;
-    const uint32_t eg = table_.out_egs[waiting_.stored++],
+    const uint32_t eg = table_.out_egs[waiting_.visited++],
                    keep_lanes = eg + 1 == table_.egs ? call_.keep_lanes : 0;
     for (uint32_t o = eg; o < call_.out_count; o += table_.egs) {
       if (o >= kPairEgs && begins_pair(o - kPairEgs)) continue;
@@ -184,8 +184,8 @@ class RowPass {
   }
 
   /// Combines the words of a step from the streams of a bundle into the rows. If the pass stores
-  /// later, it stores to an entangled group for each stream, and thus to all while it loads a step.
-  /// Not inlined: the library would be larger.
+  /// later, it stores to an output stream for each stream that it loads (and after a bank pair, to
+  /// one more), and thus to all while it loads a step. Not inlined: the library would be larger.
   [[gnu::noinline]] void accumulate_bundle(const SweepItem &item, Step step,
                                            const RowBundle &bundle) {
     const std::byte *from[kBundleStreams];
@@ -195,7 +195,7 @@ class RowPass {
     }
     add_to_rows(bundle, from, step);
     due_streams_ += static_cast<int>(bundle.stream_count);
-    while (due_streams_ > 0 && waiting_.stored != table_.egs)
+    while (due_streams_ > 0 && waiting_.visited != table_.egs)
       due_streams_ -= static_cast<int>(store_next());
   }
 

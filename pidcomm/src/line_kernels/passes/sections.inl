@@ -142,17 +142,16 @@ void merge_and_store(const SweepCall &call, Step strip, const MergeTarget &targe
                      const std::byte *const *in, const Line *buffered, std::byte *out) {
   Line lines[kStripWords];
   kMergeTarget<Buffered>[target.source_count - 1](call, strip, target, in, buffered, out, lines);
-  for (uint32_t w = 0; w < strip.count; ++w)
-    Isa::store_line(line_at(out, strip.word + w), lines[w]);
+  put_bank(line_at(out, strip.word), lines, strip.count);
 }
 
 /// Makes the lines of a strip of some targets, and stores them in all sections of the output. The
 /// two lines of a bank pair are stored directly after each other.
-class MergedBanks {
+class JoinedTargets {
  public:
   /// first: number of the first target.
-  MergedBanks(const SweepCall &call, const SweepItem &item, Step strip, uint32_t first,
-              uint32_t count)
+  JoinedTargets(const SweepCall &call, const SweepItem &item, Step strip, uint32_t first,
+                uint32_t count)
       : table_(*call.merge),
         item_(item),
         sections_(call.out_count / table_.out_streams),
@@ -174,13 +173,13 @@ class MergedBanks {
         const MergeTarget &target = table_.targets[first_ + n];
         const OtherBank &previous = target.previous, &next = target.next;
         std::byte *const to = stream_of(first_ + n, section);
-        std::byte *const other = stream_of(next.target, section + next.sections);
+        std::byte *const other = stream_of(next.target, section + next.sections_away);
         if (are_bank_pair(to, other)) {
           put_bank_pair(line_at(to, strip_.word), lines_[n], lines_[next.target - first_],
                         strip_.count);
-        } else if (!are_bank_pair(stream_of(previous.target, section - previous.sections), to)) {
-          for (uint32_t w = 0; w < strip_.count; ++w)
-            Isa::store_line(line_at(to, strip_.word + w), lines_[n][w]);
+        } else if (!are_bank_pair(stream_of(previous.target, section - previous.sections_away),
+                                  to)) {
+          put_bank(line_at(to, strip_.word), lines_[n], strip_.count);
         }
         after_stream();
       }
@@ -206,13 +205,13 @@ void merge_unit(const SweepCall &call, const SweepItem &item, Step strip, const 
                 SectionPrefetch &prefetch) {
   const MergeTable &table = *call.merge;
   const uint32_t end = unit.first_target + unit.target_count,
-                 streams = unit.target_count * (call.out_count / table.out_streams);
-  const auto prefetch_some = [&] { prefetch.advance(unit.stream_count, streams); };
+                 calls = unit.target_count * (call.out_count / table.out_streams);
+  const auto prefetch_some = [&] { prefetch.advance(unit.stream_count, calls); };
   for (uint32_t t = unit.first_target; t != end;) {
     const MergeTarget &target = table.targets[t];
     if (table.joins_banks) {
       const uint32_t count = end - t < kJoinedTargets ? end - t : kJoinedTargets;
-      MergedBanks(call, item, strip, t, count).store(prefetch_some);
+      JoinedTargets(call, item, strip, t, count).store(prefetch_some);
       t += count;
       continue;
     }
